@@ -1,0 +1,200 @@
+//! The port through which tools come in: [`Source`], and how a call through it can fail.
+//!
+//! A source hands on a method and raw JSON. It does not judge who may call what, and it knows no
+//! public names. Dropping the future of a request cancels it.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::{Json, Problem, Tool};
+
+/// A future that a port returns.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Where tools come from.
+pub trait Source: Send + Sync + fmt::Debug {
+    /// What people call it, such as the name of the server in `mcp.json`.
+    fn label(&self) -> &str;
+
+    /// How it is, just now.
+    fn state(&self) -> SourceState;
+
+    /// The tools it had when it was last asked; empty before the first answer.
+    fn tools(&self) -> Arc<[Arc<Tool>]>;
+
+    /// What was wrong with its last list.
+    fn problems(&self) -> Vec<Problem>;
+
+    /// Counts up whenever state, tools or problems change.
+    fn version(&self) -> u64;
+
+    /// Sends one request and returns its result.
+    fn request<'a>(
+        &'a self,
+        method: &'a str,
+        params: Json,
+        context: CallContext,
+    ) -> BoxFuture<'a, Result<Json, CallError>>;
+}
+
+/// How a source is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceState {
+    /// On the way to its first or next connection.
+    Connecting,
+    /// Answers.
+    Ready,
+    /// Does not answer. It is tried again by itself.
+    Failed {
+        /// Why; never empty.
+        cause: String,
+        /// What to do about it, if we know.
+        hint: Option<String>,
+    },
+    /// Was shut down.
+    Closed,
+}
+
+/// What goes along with a request.
+#[derive(Debug, Clone, Default)]
+pub struct CallContext {
+    /// When an answer comes too late, all attempts counted.
+    pub deadline: Option<Instant>,
+    /// How long one attempt may take.
+    pub attempt: Option<Duration>,
+    /// How often to try again, where that differs from the source's way.
+    pub retries: Option<u32>,
+    /// The caller knows that doing this twice does no harm.
+    pub repeatable: bool,
+}
+
+/// Whose fault it is that a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The one who called.
+    Caller,
+    /// The server that was called.
+    Upstream,
+    /// Us.
+    Gateway,
+}
+
+/// Why a client cannot be used as asked. Trying again would not help.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// No such server.
+    #[error("No server registered with name '{0}'")]
+    UnknownServer(String),
+    /// The configuration lacks what the transport needs.
+    #[error("Server '{server}': {transport} transport requires '{field}'")]
+    Incomplete {
+        /// Its name.
+        server: String,
+        /// What it is said to speak.
+        transport: &'static str,
+        /// What is missing.
+        field: &'static str,
+    },
+    /// The server did not come up.
+    #[error("Failed to connect to server '{server}': {cause}")]
+    Connect {
+        /// Its name.
+        server: String,
+        /// Why; never empty.
+        cause: String,
+    },
+    /// Anything else that a caller's own connection finds wrong with the call itself.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Why a call brought no result.
+///
+/// A tool that says it failed is not among these: that is an [`crate::Outcome`] with `is_error`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The client cannot do it.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The server is not there; the request was never sent.
+    #[error("{cause}")]
+    Unavailable {
+        /// Why not; never empty.
+        cause: String,
+    },
+    /// The request was sent, or partly sent, and no answer can come any more.
+    #[error("{cause}")]
+    Lost {
+        /// Why not; never empty.
+        cause: String,
+    },
+    /// No answer in time. The server was told to stop.
+    #[error("no answer within {}", crate::source::seconds(*after))]
+    TimedOut {
+        /// How long we waited.
+        after: Duration,
+        /// Whether the request had been sent.
+        sent: bool,
+    },
+    /// The server answered with a protocol error.
+    #[error("{message} (code {code})")]
+    Rpc {
+        /// The JSON-RPC code.
+        code: i64,
+        /// Its text.
+        message: String,
+        /// Its data.
+        data: Option<Json>,
+    },
+    /// The answer is not one.
+    #[error("{cause}")]
+    Malformed {
+        /// What is wrong with it.
+        cause: String,
+    },
+}
+
+impl CallError {
+    /// Whose fault it is.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Client(ClientError::Connect { .. }) => Blame::Upstream,
+            Self::Client(ClientError::Incomplete { .. }) => Blame::Gateway,
+            Self::Client(_) => Blame::Caller,
+            Self::Rpc { code: -32700..=-32600, .. } if !self.is_transient() => Blame::Caller,
+            _ => Blame::Upstream,
+        }
+    }
+
+    /// Whether the same call might go well the next time.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Client(_) | Self::Malformed { .. } => false,
+            Self::Unavailable { .. } | Self::Lost { .. } | Self::TimedOut { .. } => true,
+            // An answer is an answer, unless it says that the server itself stumbled.
+            Self::Rpc { code, .. } => matches!(code, -32603 | -32019..=-32000),
+        }
+    }
+
+    /// Whether the server may have done what was asked, although no answer came.
+    pub fn may_have_run(&self) -> bool {
+        match self {
+            Self::Client(_) | Self::Unavailable { .. } => false,
+            Self::TimedOut { sent, .. } => *sent,
+            Self::Lost { .. } | Self::Rpc { .. } | Self::Malformed { .. } => true,
+        }
+    }
+}
+
+/// `1.5 s`, `20 ms`.
+pub(crate) fn seconds(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        return format!("{} ms", time.as_millis());
+    }
+    format!("{} s", (time.as_secs_f64() * 10.0).round() / 10.0)
+}

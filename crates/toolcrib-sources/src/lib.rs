@@ -1,0 +1,21 @@
+//! Where tools come from.
+//!
+//! One folder per kind of source. So far: [`mcp`], the servers of an `mcp.json`.
+//!
+//! # The seed's names and ours
+//!
+//! | seed 001 (`orbiter.mcp.execution`) | here |
+//! |---|---|
+//! | `MCPExecutionError` | [`mcp::ExecutionError`] |
+//! | `MCPClientError` | `toolcrib_catalogue::ClientError` |
+//! | `substitute_env_vars(value)` | [`mcp::substitute_env_vars`], which takes the environment as an argument; `toolcrib::substitute_env_vars` takes the process's |
+//! | `load_mcp_config(path)` | [`mcp::load_mcp_config`], likewise |
+//! | `load_mcp_client(path)` | [`mcp::load_mcp_client`], likewise |
+//! | `MCPServerConfig` | [`mcp::ServerConfig`] |
+//! | `MCPClient`: `server_names`, `add_server`, `connect`, `list_tools`, `call_tool`, `async with` | [`mcp::Client`] with methods of the same names, and [`mcp::Client::close`] |
+//! | `MCPServerConnection` | [`mcp::Connection`] |
+//! | `call_tool_with_retry(…, max_retries, timeout, backoff_base)` | [`mcp::call_tool_with_retry`] with [`mcp::Retry`] |
+//!
+//! Seed 000 needs neither processes nor a network; its table stands in `toolcrib-catalogue`.
+
+pub mod mcp;

@@ -1,0 +1,23 @@
+//! The servers of an `mcp.json`: reading the file, connecting, staying connected, calling.
+//!
+//! In reading order: [`env`](substitute_env_vars) fills in variables, `config` reads the file,
+//! `connection` keeps one server alive, `client` has several of them, `retry` calls again.
+
+mod env;
+mod config;
+mod error;
+mod backoff;
+mod listing;
+mod connection;
+mod client;
+mod retry;
+
+pub use client::{Calls, Client, ClientOptions};
+pub use config::{
+    Config, ConfigFault, Isolation, Rate, ServerConfig, Severity, Transport, load_mcp_client,
+    load_mcp_config, read_mcp_config,
+};
+pub use connection::Connection;
+pub use env::{Filled, Lookup, substitute_env_vars};
+pub use error::ExecutionError;
+pub use retry::{Retry, call_tool_with_retry};

@@ -1,0 +1,254 @@
+//! Several servers, connected as they are needed.
+
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio_util::task::TaskTracker;
+use toolcrib_catalogue::{
+    CallError, CallTool, ClientError, Json, Outcome, Source, SourceState, Tool, ToolServer,
+    ToolServers,
+};
+use toolcrib_wire::{Identity, Reaper};
+
+use super::{config::ServerConfig, connection::Connection, env::Lookup};
+
+/// A client of the servers of an `mcp.json`.
+///
+/// Servers are connected when they are first needed, each once, and stay connected. A client that is
+/// no longer needed should be [closed](Client::close), so that its servers end in good order.
+#[derive(Debug)]
+pub struct Client {
+    servers: Mutex<Vec<Registered>>,
+    options: ClientOptions,
+    reaper: Arc<Reaper>,
+    tasks: TaskTracker,
+}
+
+#[derive(Debug)]
+struct Registered {
+    config: ServerConfig,
+    connection: Option<Arc<Connection>>,
+}
+
+/// What all servers of a client share.
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    /// Who we say that we are.
+    pub identity: Identity,
+    /// What child processes get of our own environment.
+    pub inherited: Vec<(String, String)>,
+    /// The largest message that is taken.
+    pub max_frame: usize,
+    /// How calls are tried again.
+    pub calls: Calls,
+}
+
+/// How a call through a connection is tried again.
+#[derive(Debug, Clone)]
+pub struct Calls {
+    /// How often, after the first time.
+    pub retries: u32,
+    /// The first pause; each one after it is twice as long.
+    pub backoff_base: Duration,
+    /// When a call is over, all attempts counted.
+    pub total: Duration,
+}
+
+/// The variables a child process may see without being given them.
+const INHERITED: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+];
+
+/// How long servers get to end when a client is closed.
+const CLOSING: Duration = Duration::from_secs(8);
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        let (name, version) = ("toolcrib".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        Self {
+            identity: Identity { name, version },
+            inherited: Vec::new(),
+            max_frame: 100_000_000,
+            calls: Calls {
+                retries: 3,
+                backoff_base: Duration::from_secs(1),
+                total: Duration::from_secs(120),
+            },
+        }
+    }
+}
+
+impl ClientOptions {
+    /// The usual options, with what child processes need of an environment: a path, a home, a
+    /// language, and nothing else.
+    pub fn with_environment(lookup: Lookup<'_>) -> Self {
+        let pair = |name: &&str| Some(((*name).to_owned(), lookup(name)?));
+        Self { inherited: INHERITED.iter().filter_map(pair).collect(), ..Self::default() }
+    }
+}
+
+impl Client {
+    /// A client without servers.
+    pub fn new(options: ClientOptions) -> Self {
+        let (reaper, tasks) = (Arc::new(Reaper::new()), TaskTracker::new());
+        Self { servers: Mutex::default(), options, reaper, tasks }
+    }
+
+    /// Registers a server. One of the same name is replaced, and disconnected if it was connected.
+    pub fn add_server(&self, config: ServerConfig) -> Result<(), ClientError> {
+        config.validate()?;
+        let added = Registered { config, connection: None };
+        let mut servers = self.servers.lock();
+        match servers.iter_mut().find(|it| it.config.name == added.config.name) {
+            Some(old) => close(std::mem::replace(old, added)),
+            None => servers.push(added),
+        }
+        Ok(())
+    }
+
+    /// Forgets a server, and disconnects it.
+    pub fn remove_server(&self, name: &str) {
+        let mut servers = self.servers.lock();
+        if let Some(at) = servers.iter().position(|it| it.config.name == name) {
+            close(servers.remove(at));
+        }
+    }
+
+    /// The names of all servers, in the order they were registered.
+    pub fn server_names(&self) -> Vec<String> {
+        self.servers.lock().iter().map(|it| it.config.name.clone()).collect()
+    }
+
+    /// The configuration of a server.
+    pub fn config(&self, name: &str) -> Option<ServerConfig> {
+        self.servers.lock().iter().find(|it| it.config.name == name).map(|it| it.config.clone())
+    }
+
+    /// The connection to a server, begun if there is none. It need not be ready.
+    pub fn connection(&self, name: &str) -> Result<Arc<Connection>, ClientError> {
+        let mut servers = self.servers.lock();
+        let server = servers.iter_mut().find(|it| it.config.name == name);
+        let server = server.ok_or_else(|| ClientError::UnknownServer(name.to_owned()))?;
+        let start = || {
+            Arc::new(Connection::start(
+                server.config.clone(),
+                self.options.clone(),
+                Arc::clone(&self.reaper),
+                &self.tasks,
+            ))
+        };
+        Ok(Arc::clone(server.connection.get_or_insert_with(start)))
+    }
+
+    /// The connection to a server, ready to be used. One that has failed is tried again at once.
+    pub async fn connect(&self, name: &str) -> Result<Arc<Connection>, ClientError> {
+        let connection = self.connection(name)?;
+        if let SourceState::Failed { .. } = connection.state() {
+            connection.hurry();
+        }
+        let cause = match connection.settled().await {
+            SourceState::Ready | SourceState::Connecting => return Ok(connection),
+            SourceState::Failed { cause, .. } => cause,
+            SourceState::Closed => "it was shut down".to_owned(),
+        };
+        Err(ClientError::Connect { server: name.to_owned(), cause })
+    }
+
+    /// Connects to all servers at the same time. What failed says so; the others are ready.
+    pub async fn connect_all(&self) -> Vec<(String, Result<Arc<Connection>, ClientError>)> {
+        let names = self.server_names();
+        for name in &names {
+            drop(self.connection(name));
+        }
+        let mut connected = Vec::with_capacity(names.len());
+        for name in names {
+            let connection = self.connect(&name).await;
+            connected.push((name, connection));
+        }
+        connected
+    }
+
+    /// Ends the connection to a server. The next use makes a new one.
+    pub fn disconnect(&self, name: &str) {
+        let mut servers = self.servers.lock();
+        let server = servers.iter_mut().find(|it| it.config.name == name);
+        if let Some(connection) = server.and_then(|it| it.connection.take()) {
+            connection.close();
+        }
+    }
+
+    /// All tools of a server, which is connected if need be.
+    pub async fn list_tools(&self, server: &str) -> Result<Vec<Arc<Tool>>, CallError> {
+        self.connect(server).await?.list_tools().await
+    }
+
+    /// Calls a tool of a server, which is connected if need be.
+    pub async fn call_tool(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: Option<Json>,
+    ) -> Result<Outcome, CallError> {
+        CallTool::call_tool(self, server, tool, arguments).await
+    }
+
+    /// Ends all connections and waits until every server has ended.
+    pub async fn close(&self) {
+        for server in self.servers.lock().drain(..) {
+            close(server);
+        }
+        self.tasks.close();
+        if tokio::time::timeout(CLOSING, self.tasks.wait()).await.is_err() {
+            tracing::warn!("some servers did not end in time");
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        for server in self.servers.lock().drain(..) {
+            close(server);
+        }
+    }
+}
+
+fn close(server: Registered) {
+    if let Some(connection) = server.connection {
+        connection.close();
+    }
+}
+
+impl ToolServers for Client {
+    type Server = Connection;
+
+    fn server_names(&self) -> Vec<String> {
+        Self::server_names(self)
+    }
+
+    async fn connect(&self, server: &str) -> Result<Arc<Connection>, ClientError> {
+        Self::connect(self, server).await
+    }
+}
+
+impl CallTool for Client {
+    async fn call_tool(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: Option<Json>,
+    ) -> Result<Outcome, CallError> {
+        let connection = self.connect(server).await?;
+        CallTool::call_tool(&*connection, server, tool, arguments).await
+    }
+}

@@ -1,0 +1,532 @@
+//! A connection to a server, with everything about transports and eras settled.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    board::{Answer, Board, Ending},
+    frame::{self, Frame, FrameError, Id, METHOD_NOT_FOUND, RpcError},
+    handshake,
+    http::Endpoint,
+    json,
+    legacy_sse::SseLink,
+    reaper::Reaper,
+    revision::{Era, Identity, Revision, with_meta},
+    stdio::{Pipe, ServerCommand},
+    streamable::{About, Streamable},
+    text::Masker,
+};
+
+/// Where a server is.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A program to start.
+    Command(ServerCommand),
+    /// An address that speaks streamable HTTP.
+    Streamable(Endpoint),
+    /// An address that speaks HTTP+SSE.
+    Sse(Endpoint),
+    /// An address that speaks one of the two.
+    Url(Endpoint),
+}
+
+/// How to connect.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What the server is called, for the log.
+    pub name: String,
+    /// Who we say that we are.
+    pub identity: Identity,
+    /// How long it may take until the server is ready.
+    pub handshake: Duration,
+    /// The largest message that is taken.
+    pub max_frame: usize,
+    /// What the server is known to speak, so that nobody has to ask again.
+    pub era: Option<Era>,
+    /// Who hears what the server says of its own accord.
+    pub inbox: Arc<dyn Inbox>,
+    /// Who ends child processes if we cannot.
+    pub reaper: Arc<Reaper>,
+    /// What shutdown waits for.
+    pub tasks: TaskTracker,
+    /// What must not stand in the log or in an error.
+    pub masker: Masker,
+}
+
+/// Hears what a server says of its own accord. Must not block.
+pub trait Inbox: Send + Sync + fmt::Debug {
+    /// A notification came.
+    fn notified(&self, method: &str, params: Option<&Bytes>);
+}
+
+/// What a server told of itself.
+#[derive(Debug, Clone)]
+pub struct Greeting {
+    /// What we agreed on.
+    pub revision: Revision,
+    /// What it calls itself. For display only: it proves nothing.
+    pub server_name: String,
+    /// Its version.
+    pub server_version: String,
+    /// What it wants a model to know.
+    pub instructions: Option<String>,
+    /// Its capabilities, as it sent them.
+    pub capabilities: Bytes,
+    /// Whether it tells when its tools change.
+    pub tools_change: bool,
+}
+
+/// Why a request has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// It was never sent.
+    #[error("{cause}")]
+    NotSent {
+        /// Why not.
+        cause: String,
+    },
+    /// The server cannot be reached.
+    #[error("cannot reach {cause}")]
+    Unreachable {
+        /// Which address, and why.
+        cause: String,
+    },
+    /// It was sent, and no answer can come any more.
+    #[error("{cause}")]
+    Lost {
+        /// Why not.
+        cause: String,
+    },
+    /// No answer in time; the server was told to stop.
+    #[error("no answer within {} ms", .after.as_millis())]
+    TimedOut {
+        /// How long we waited.
+        after: Duration,
+        /// Whether it was sent.
+        sent: bool,
+    },
+    /// The server answered with an error.
+    #[error("{} (code {})", .0.message, .0.code)]
+    Rpc(RpcError),
+    /// The answer is not one.
+    #[error("{cause}")]
+    Malformed {
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// The server has forgotten our session; the request was not looked at.
+    #[error("the server no longer knows the session")]
+    Stale,
+    /// The server wants to know who we are.
+    #[error("it refused access (HTTP {status})")]
+    Unauthorized {
+        /// 401 or 403.
+        status: u16,
+        /// It points to a place to log in.
+        oauth: bool,
+    },
+    /// The server sends us elsewhere, and we do not go.
+    #[error("it redirects to {to}, which is not followed")]
+    Redirected {
+        /// Where to.
+        to: String,
+    },
+    /// Another HTTP status.
+    #[error("it answered HTTP {status}")]
+    Http {
+        /// The status.
+        status: u16,
+        /// How many seconds to wait, if it says so.
+        retry_after: Option<u64>,
+        /// The beginning of the body.
+        body: Bytes,
+    },
+}
+
+/// Why there is no connection.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The program did not start.
+    #[error("cannot start `{program}`: {}", if *.not_found { "there is no such program" } else { .cause })]
+    Spawn {
+        /// The program.
+        program: String,
+        /// There is none of that name.
+        not_found: bool,
+        /// What the system said.
+        cause: String,
+    },
+    /// It cannot run there.
+    #[error("the working folder `{path}` is not a folder")]
+    WorkingFolder {
+        /// Where.
+        path: String,
+    },
+    /// It ended, or its connection did.
+    #[error("{cause}")]
+    Ended {
+        /// Why.
+        cause: String,
+        /// It had only been asked which revisions it speaks; some servers die of that.
+        on_probe: bool,
+    },
+    /// It said nothing for too long.
+    #[error("{cause}")]
+    TimedOut {
+        /// How long, and what it last said.
+        cause: String,
+    },
+    /// It speaks no revision that we speak.
+    #[error("it speaks protocol revision `{offered}`, which toolcrib does not")]
+    Version {
+        /// What it offered.
+        offered: String,
+    },
+    /// What it sent as its address is none.
+    #[error("it sent `{text}` as its address")]
+    Address {
+        /// What it sent.
+        text: String,
+    },
+    /// Its messages were to go to another host.
+    #[error("it wants its messages sent to another host, {to}")]
+    ForeignAddress {
+        /// Which.
+        to: String,
+    },
+    /// TLS could not be set up.
+    #[error("TLS: {cause}")]
+    Tls {
+        /// Why.
+        cause: String,
+    },
+    /// The file of certificates is no good.
+    #[error("`ca` file `{path}`: {cause}")]
+    Ca {
+        /// Which.
+        path: String,
+        /// Why.
+        cause: String,
+    },
+    /// A request of the handshake failed.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+}
+
+impl ConnectError {
+    /// What a user can do about it, where we know.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Spawn { program, not_found: true, .. } => {
+                format!("install `{program}`, or write its full path as `command`")
+            }
+            Self::WorkingFolder { .. } => "`cwd` must name an existing folder".to_owned(),
+            Self::Request(RequestError::Unauthorized { oauth: true, .. }) => {
+                "the server wants OAuth, which toolcrib does not do yet; put a token in `headers`: \
+                 {\"Authorization\": \"Bearer ${TOKEN}\"}"
+                    .to_owned()
+            }
+            Self::Request(RequestError::Unauthorized { .. }) => {
+                "put what the server wants in `headers`: {\"Authorization\": \"Bearer ${TOKEN}\"}"
+                    .to_owned()
+            }
+            Self::Request(RequestError::Redirected { .. }) => {
+                "write the final address as `url`, if you trust it".to_owned()
+            }
+            Self::Request(RequestError::Unreachable { .. }) => {
+                "is the server running, and is `url` right?".to_owned()
+            }
+            Self::Request(RequestError::Http { status: 400 | 404 | 405, .. }) => {
+                "is `url` the address of the MCP endpoint? For a server of the old HTTP+SSE kind \
+                 write \"type\": \"sse\""
+                    .to_owned()
+            }
+            Self::TimedOut { .. } => {
+                "a slow start may need a larger `handshake_timeout`".to_owned()
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// A connection to a server.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    core: Arc<Core>,
+}
+
+#[derive(Debug)]
+struct Core {
+    link: Link,
+    greeting: Greeting,
+    /// What every request carries in `_meta`.
+    meta: Vec<(&'static str, Bytes)>,
+    next_id: AtomicU64,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+#[derive(Debug)]
+pub(crate) enum Link {
+    Pipe(Pipe),
+    Streamable(Streamable),
+    Sse(SseLink),
+}
+
+/// Ids below this one are the handshake's.
+const FIRST_ID: u64 = 10;
+
+impl Peer {
+    /// Connects to a server and finds out what it speaks.
+    pub async fn connect(target: &Target, options: &Options) -> Result<Self, ConnectError> {
+        let (link, greeting) = handshake::connect(target, options).await?;
+        let meta = match greeting.revision.era() {
+            Era::Modern => options.identity.modern_meta(),
+            Era::Legacy => Vec::new(),
+        };
+        let core = Core {
+            link,
+            greeting,
+            meta,
+            next_id: AtomicU64::new(FIRST_ID),
+            stop: CancellationToken::new(),
+            tasks: options.tasks.clone(),
+        };
+        let peer = Self { core: Arc::new(core) };
+        peer.listen();
+        Ok(peer)
+    }
+
+    /// What the server told of itself.
+    pub fn greeting(&self) -> &Greeting {
+        &self.core.greeting
+    }
+
+    /// Sends a request and waits for its result. If the answer comes too late, or the future is
+    /// dropped, the server is told that nobody waits any more.
+    pub async fn request(
+        &self,
+        method: &str,
+        params: Option<&[u8]>,
+        deadline: Option<Instant>,
+    ) -> Result<Bytes, RequestError> {
+        let begin = Instant::now();
+        let id = self.core.next_id.fetch_add(1, Ordering::Relaxed);
+        let mut unanswered = Unanswered { core: &self.core, id, sent: false, done: false };
+        let answer = unanswered.ask(method, params);
+        let Some(deadline) = deadline else {
+            let answer = answer.await;
+            unanswered.done = true;
+            return answer;
+        };
+        match tokio::time::timeout_at(deadline, answer).await {
+            Ok(answer) => {
+                unanswered.done = true;
+                answer
+            }
+            Err(_) => Err(RequestError::TimedOut { after: begin.elapsed(), sent: unanswered.sent }),
+        }
+    }
+
+    /// Resolves when the connection is gone.
+    pub async fn closed(&self) -> Ending {
+        self.core.link.board().closed().await
+    }
+
+    /// Ends the connection, and the server if it is a child process.
+    pub fn close(&self) {
+        self.core.close();
+    }
+
+    /// Asks a modern server to tell us when its tools change. A legacy one does so unasked.
+    fn listen(&self) {
+        let core = &self.core;
+        if core.greeting.revision.era() == Era::Legacy {
+            if let Link::Streamable(link) = &core.link {
+                link.listen();
+            }
+            return;
+        }
+        if !core.greeting.tools_change {
+            return;
+        }
+        let (weak, stop) = (Arc::downgrade(core), core.stop.clone());
+        core.tasks.spawn(async move {
+            let listening = async {
+                while let Some(core) = weak.upgrade() {
+                    if core.link.board().ending().is_some() {
+                        return;
+                    }
+                    let params = br#"{"notifications":{"toolsListChanged":true}}"#;
+                    let peer = Self { core };
+                    let ended = peer.request("subscriptions/listen", Some(params), None).await;
+                    if let Err(RequestError::Rpc(_) | RequestError::Http { .. }) = ended {
+                        return;
+                    }
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = listening => {}
+            }
+        });
+    }
+}
+
+impl Core {
+    fn close(&self) {
+        self.stop.cancel();
+        match &self.link {
+            Link::Pipe(link) => link.close(),
+            Link::Streamable(link) => link.close(),
+            Link::Sse(link) => link.close(),
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Link {
+    pub(crate) fn board(&self) -> &Board {
+        match self {
+            Self::Pipe(link) => &link.board,
+            Self::Streamable(link) => &link.board,
+            Self::Sse(link) => &link.board,
+        }
+    }
+}
+
+/// A request without an answer; if it goes away like that, the server hears of it.
+struct Unanswered<'a> {
+    core: &'a Core,
+    id: u64,
+    sent: bool,
+    done: bool,
+}
+
+impl Unanswered<'_> {
+    async fn ask(&mut self, method: &str, params: Option<&[u8]>) -> Answer {
+        let with_meta = match self.core.meta.as_slice() {
+            [] => None,
+            meta => Some(with_meta(params, meta)),
+        };
+        let params = with_meta.as_deref().or(params);
+        let frame = frame::request(&Id::number(self.id), method, params);
+        self.sent = true;
+        match &self.core.link {
+            Link::Pipe(link) => link.request(self.id, frame).await,
+            Link::Sse(link) => link.request(self.id, frame).await,
+            Link::Streamable(link) => {
+                let name = params.and_then(|it| name_of(method, it));
+                let about = About { method, name: name.as_deref() };
+                link.request(self.id, about, frame).await.0
+            }
+        }
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if self.done || !self.sent {
+            return;
+        }
+        self.core.link.board().forget(self.id);
+        let params = format!(r#"{{"requestId":{},"reason":"nobody waits any more"}}"#, self.id);
+        let method = "notifications/cancelled";
+        let note = frame::notification(method, Some(params.as_bytes()));
+        match &self.core.link {
+            Link::Pipe(link) => link.try_send(note),
+            Link::Sse(link) => link.send_later(note),
+            // In the modern era, closing the stream says it.
+            Link::Streamable(link) if !self.core.meta.is_empty() => drop(link.stop.clone()),
+            Link::Streamable(link) => link.send_later(method, note),
+        }
+    }
+}
+
+/// What a modern request says of itself in `Mcp-Name`.
+fn name_of(method: &str, params: &[u8]) -> Option<String> {
+    let key = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        _ => return None,
+    };
+    let members = json::members(params);
+    let (_, range) = members.into_iter().find(|(it, _)| it == key)?;
+    serde_json::from_slice(&params[range]).ok()
+}
+
+/// What one message of a stream is to somebody who waits for request `id`.
+pub(crate) enum Returned {
+    Answer(Answer),
+    Other,
+}
+
+/// Whether `text` is the answer to request `id`.
+pub(crate) fn returned(text: &Bytes, id: u64) -> Returned {
+    match Frame::read(text) {
+        Ok(Frame::Response { id: Some(it), answer }) if it.as_number() == Some(id) => {
+            Returned::Answer(answer.map_err(RequestError::Rpc))
+        }
+        Ok(Frame::Response { id: None, answer: Err(error) }) => {
+            Returned::Answer(Err(RequestError::Rpc(error)))
+        }
+        Ok(_) => Returned::Other,
+        Err(error) if error.id.as_ref().and_then(Id::as_number) == Some(id) => {
+            Returned::Answer(Err(RequestError::Malformed { cause: error.to_string() }))
+        }
+        Err(_) => Returned::Other,
+    }
+}
+
+/// Hands a message to whom it concerns. Returns what to answer, if the server asked something.
+pub(crate) fn receive(
+    text: &Bytes,
+    board: &Board,
+    inbox: &dyn Inbox,
+) -> Result<Option<Bytes>, FrameError> {
+    let number = |id: Option<&Id>| id.and_then(Id::as_number);
+    match Frame::read(text) {
+        Ok(Frame::Response { id, answer }) => {
+            if let Some(id) = number(id.as_ref()) {
+                board.answer(id, answer.map_err(RequestError::Rpc));
+            }
+            Ok(None)
+        }
+        Ok(Frame::Notification { method, params }) => {
+            inbox.notified(&method, params.as_ref());
+            Ok(None)
+        }
+        Ok(Frame::Request { id, method, .. }) => Ok(Some(answer_to(&id, &method))),
+        Err(error) => {
+            if let Some(id) = number(error.id.as_ref()) {
+                board.answer(id, Err(RequestError::Malformed { cause: error.to_string() }));
+            }
+            Err(error)
+        }
+    }
+}
+
+/// We have no user to ask and no files to show: what a server may ask us is whether we are there.
+fn answer_to(id: &Id, method: &str) -> Bytes {
+    if method == "ping" {
+        return frame::response(id, Ok(b"{}"));
+    }
+    let message = format!("toolcrib does not answer `{method}`");
+    frame::response(id, Err(&RpcError { code: METHOD_NOT_FOUND, message, data: None }))
+}

@@ -1,0 +1,286 @@
+//! How a connection begins: finding out which era a server speaks, and shaking hands where that is
+//! still done.
+//!
+//! A server is first asked `server/discover`. One that knows it is modern; whatever else it answers, it
+//! is legacy and gets `initialize`. A server that stays silent may be slow to start or may swallow what
+//! it does not know, so it gets both, and what it answers first counts.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    board::{Answer, Board},
+    client::{ConnectError, Greeting, Link, Options, RequestError, Target},
+    frame::{self, Id, push_string},
+    http::{Endpoint, Http},
+    legacy_sse::SseLink,
+    revision::{Era, META_SERVER, Revision, with_meta},
+    stdio::Pipe,
+    streamable::{About, SESSION, Streamable},
+};
+
+const DISCOVER: u64 = 1;
+const INITIALIZE: u64 = 2;
+
+/// How long a server may think about `server/discover` before it gets `initialize` too.
+const PROBE: Duration = Duration::from_secs(4);
+
+pub(crate) async fn connect(
+    target: &Target,
+    options: &Options,
+) -> Result<(Link, Greeting), ConnectError> {
+    match target {
+        Target::Command(command) => {
+            let pipe = Pipe::start(command, options)?;
+            let greeting = match timeout(options.handshake, greet_pipe(&pipe, options)).await {
+                Ok(greeting) => greeting?,
+                Err(_) => {
+                    let cause = pipe.last_words.after(&silence(options.handshake));
+                    return Err(ConnectError::TimedOut { cause });
+                }
+            };
+            Ok((Link::Pipe(pipe), greeting))
+        }
+        Target::Streamable(endpoint) => within(options, streamable(endpoint, options)).await,
+        Target::Sse(endpoint) => within(options, sse(endpoint, options)).await,
+        Target::Url(endpoint) => within(options, either(endpoint, options)).await,
+    }
+}
+
+async fn within(
+    options: &Options,
+    connecting: impl Future<Output = Result<(Link, Greeting), ConnectError>>,
+) -> Result<(Link, Greeting), ConnectError> {
+    match timeout(options.handshake, connecting).await {
+        Ok(connected) => connected,
+        Err(_) => Err(ConnectError::TimedOut { cause: silence(options.handshake) }),
+    }
+}
+
+fn silence(after: Duration) -> String {
+    format!("it was not ready within {} s", after.as_secs_f64())
+}
+
+/// Streamable HTTP, or else HTTP+SSE.
+async fn either(endpoint: &Endpoint, options: &Options) -> Result<(Link, Greeting), ConnectError> {
+    match streamable(endpoint, options).await {
+        Err(ConnectError::Request(RequestError::Http { status: 400 | 404 | 405, .. })) => {
+            sse(endpoint, options).await
+        }
+        connected => connected,
+    }
+}
+
+async fn greet_pipe(pipe: &Pipe, options: &Options) -> Result<Greeting, ConnectError> {
+    let initialize = pipe.request(INITIALIZE, initialize_frame(options));
+    if options.era == Some(Era::Legacy) {
+        return settle_pipe(pipe, initialize.await).await;
+    }
+    let discover = pipe.request(DISCOVER, discover_frame(options));
+    tokio::pin!(discover, initialize);
+    let discovered = match timeout(PROBE.min(options.handshake / 3), &mut discover).await {
+        Ok(answer) => Some(answer),
+        Err(_) => tokio::select! {
+            answer = &mut discover => Some(answer),
+            answer = &mut initialize => return settle_pipe(pipe, answer).await,
+        },
+    };
+    match discovered {
+        Some(Err(RequestError::Lost { cause } | RequestError::NotSent { cause })) => {
+            return Err(ConnectError::Ended { cause, on_probe: true });
+        }
+        Some(Ok(result)) => {
+            if let Some(greeting) = modern(&result) {
+                return Ok(greeting);
+            }
+        }
+        _ => {}
+    }
+    settle_pipe(pipe, initialize.await).await
+}
+
+async fn settle_pipe(pipe: &Pipe, answer: Answer) -> Result<Greeting, ConnectError> {
+    let greeting = legacy(answer)?;
+    pipe.send(initialized_frame()).await?;
+    Ok(greeting)
+}
+
+async fn sse(endpoint: &Endpoint, options: &Options) -> Result<(Link, Greeting), ConnectError> {
+    let http = Http::new(endpoint, options.max_frame)?;
+    let link = SseLink::open(http, Arc::clone(&options.inbox), &options.tasks).await?;
+    let greeting = legacy(link.request(INITIALIZE, initialize_frame(options)).await)?;
+    link.send(initialized_frame()).await?;
+    Ok((Link::Sse(link), greeting))
+}
+
+async fn streamable(
+    endpoint: &Endpoint,
+    options: &Options,
+) -> Result<(Link, Greeting), ConnectError> {
+    let mut link = Streamable {
+        http: Http::new(endpoint, options.max_frame)?,
+        board: Arc::new(Board::default()),
+        inbox: Arc::clone(&options.inbox),
+        tasks: options.tasks.clone(),
+        stop: CancellationToken::new(),
+        revision: Some(Revision::V2026_07_28),
+        session: None,
+    };
+    if options.era != Some(Era::Legacy) {
+        let about = About { method: "server/discover", name: None };
+        let asked = link.request(DISCOVER, about, discover_frame(options));
+        match timeout(PROBE.min(options.handshake / 3), asked).await {
+            Ok((Ok(result), _)) => {
+                if let Some(greeting) = modern(&result) {
+                    return Ok((Link::Streamable(link), greeting));
+                }
+            }
+            Ok((Err(error), _)) if is_final(&error) => return Err(error.into()),
+            // Whatever else it said, or did not say: it is not modern.
+            _ => {}
+        }
+    }
+    link.revision = None;
+    let about = About { method: "initialize", name: None };
+    let (answer, headers) = link.request(INITIALIZE, about, initialize_frame(options)).await;
+    let greeting = legacy(answer)?;
+    link.session = headers.get(SESSION).cloned();
+    // 2024-11-05 did not know the header, and a server of that time may stumble over it.
+    link.revision = Some(greeting.revision).filter(|&it| it != Revision::V2024_11_05);
+    let about = About { method: "notifications/initialized", name: None };
+    link.send(about, initialized_frame()).await?;
+    Ok((Link::Streamable(link), greeting))
+}
+
+/// Whether asking in another way would change nothing.
+fn is_final(error: &RequestError) -> bool {
+    matches!(
+        error,
+        RequestError::Unreachable { .. }
+            | RequestError::Redirected { .. }
+            | RequestError::Unauthorized { .. }
+    )
+}
+
+fn discover_frame(options: &Options) -> Bytes {
+    let params = with_meta(None, &options.identity.modern_meta());
+    frame::request(&Id::number(DISCOVER), "server/discover", Some(&params))
+}
+
+fn initialize_frame(options: &Options) -> Bytes {
+    let mut params = br#"{"protocolVersion":"#.to_vec();
+    push_string(&mut params, &Revision::LAST_LEGACY.as_str());
+    params.extend_from_slice(br#","capabilities":{},"clientInfo":"#);
+    params.extend_from_slice(&options.identity.json());
+    params.push(b'}');
+    frame::request(&Id::number(INITIALIZE), "initialize", Some(&params))
+}
+
+fn initialized_frame() -> Bytes {
+    frame::notification("notifications/initialized", None)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Discovered<'a> {
+    #[serde(default)]
+    supported_versions: Vec<String>,
+    #[serde(borrow)]
+    capabilities: Option<&'a RawValue>,
+    instructions: Option<String>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+/// The greeting in a result of `server/discover`, if its server is modern.
+fn modern(result: &Bytes) -> Option<Greeting> {
+    let discovered: Discovered<'_> = serde_json::from_slice(result).ok()?;
+    let versions = &discovered.supported_versions;
+    let revision = versions.iter().filter_map(|it| Revision::parse(it)).max()?;
+    if revision.era() == Era::Legacy {
+        return None;
+    }
+    let meta: Option<serde_json::Value> =
+        discovered.meta.and_then(|it| serde_json::from_str(it.get()).ok());
+    let info = meta.and_then(|it| Implementation::deserialize(it.get(META_SERVER)?).ok());
+    Some(greeting(
+        revision,
+        info.unwrap_or_default(),
+        discovered.instructions,
+        discovered.capabilities,
+        result,
+    ))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Initialized<'a> {
+    protocol_version: String,
+    #[serde(borrow)]
+    capabilities: Option<&'a RawValue>,
+    server_info: Option<Implementation>,
+    instructions: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+struct Implementation {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    version: String,
+}
+
+/// The greeting in an answer to `initialize`.
+fn legacy(answer: Answer) -> Result<Greeting, ConnectError> {
+    let result = match answer {
+        Ok(result) => result,
+        Err(RequestError::Lost { cause } | RequestError::NotSent { cause }) => {
+            return Err(ConnectError::Ended { cause, on_probe: false });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let said: Initialized<'_> = serde_json::from_slice(&result).map_err(|error| {
+        RequestError::Malformed { cause: format!("its answer to `initialize` is none: {error}") }
+    })?;
+    let revision = Revision::parse(&said.protocol_version).filter(|it| it.era() == Era::Legacy);
+    let Some(revision) = revision else {
+        return Err(ConnectError::Version { offered: said.protocol_version });
+    };
+    let info = said.server_info.unwrap_or_default();
+    Ok(greeting(revision, info, said.instructions, said.capabilities, &result))
+}
+
+fn greeting(
+    revision: Revision,
+    info: Implementation,
+    instructions: Option<String>,
+    capabilities: Option<&RawValue>,
+    result: &Bytes,
+) -> Greeting {
+    #[derive(Deserialize, Default)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Capabilities {
+        tools: Tools,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Tools {
+        list_changed: bool,
+    }
+    let known: Option<Capabilities> =
+        capabilities.and_then(|it| serde_json::from_str(it.get()).ok());
+    let raw = capabilities.map(|it| result.slice_ref(it.get().as_bytes()));
+    Greeting {
+        revision,
+        server_name: info.name,
+        server_version: info.version,
+        instructions,
+        capabilities: raw.unwrap_or_else(|| Bytes::from_static(b"{}")),
+        tools_change: known.unwrap_or_default().tools.list_changed,
+    }
+}

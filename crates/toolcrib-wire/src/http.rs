@@ -1,0 +1,286 @@
+//! The HTTP client under both HTTP transports: one pool of connections per server, no redirects, every
+//! body bounded.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri,
+    header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE},
+};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+
+use crate::{
+    client::{ConnectError, RequestError},
+    sse,
+    text::plain,
+};
+
+/// A server that is reached over HTTP.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    /// Where it is.
+    pub url: Uri,
+    /// What goes along with every request; values that are secrets are marked sensitive.
+    pub headers: HeaderMap,
+    /// A file of certificates to trust besides the system's.
+    pub ca: Option<std::path::PathBuf>,
+    /// How long an HTTP+SSE stream may be silent before it counts as dead.
+    pub read_timeout: Option<Duration>,
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How much of a refusal's body is read for its reason.
+const MAX_REFUSAL: usize = 64 * 1024;
+
+/// A client for one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Http {
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    pub(crate) url: Uri,
+    headers: HeaderMap,
+    pub(crate) max_frame: usize,
+    pub(crate) read_timeout: Option<Duration>,
+}
+
+impl Http {
+    pub(crate) fn new(endpoint: &Endpoint, max_frame: usize) -> Result<Self, ConnectError> {
+        let secure = endpoint.url.scheme_str() == Some("https");
+        let roots = if secure { trusted(endpoint)? } else { RootCertStore::empty() };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| ConnectError::Tls { cause: error.to_string() })?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(30))
+            .build(connector);
+        let (url, headers) = (endpoint.url.clone(), endpoint.headers.clone());
+        Ok(Self { client, url, headers, max_frame, read_timeout: endpoint.read_timeout })
+    }
+
+    /// Posts one message.
+    pub(crate) async fn post(
+        &self,
+        url: &Uri,
+        body: Bytes,
+        extra: &HeaderMap,
+    ) -> Result<Response<Incoming>, RequestError> {
+        let mut headers = extra.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let accept = HeaderValue::from_static("application/json, text/event-stream");
+        headers.insert(ACCEPT, accept);
+        self.send(Method::POST, url, headers, body).await
+    }
+
+    /// Opens a stream of events.
+    pub(crate) async fn events(
+        &self,
+        url: &Uri,
+        extra: &HeaderMap,
+    ) -> Result<Events, RequestError> {
+        let mut headers = extra.clone();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let response = self.send(Method::GET, url, headers, Bytes::new()).await?;
+        if !response.status().is_success() {
+            return Err(refusal(response).await);
+        }
+        if !is_event_stream(&response) {
+            return Err(RequestError::Malformed { cause: "it sent no event stream".to_owned() });
+        }
+        Ok(self.read_events(response))
+    }
+
+    pub(crate) async fn delete(&self, url: &Uri, extra: HeaderMap) -> Result<(), RequestError> {
+        self.send(Method::DELETE, url, extra, Bytes::new()).await.map(drop)
+    }
+
+    /// The events of a response that is a stream.
+    pub(crate) fn read_events(&self, response: Response<Incoming>) -> Events {
+        Events { body: response.into_body(), reader: sse::Reader::new(self.max_frame) }
+    }
+
+    /// The body of a response, if it is not too large.
+    pub(crate) async fn read_body(
+        &self,
+        response: Response<Incoming>,
+    ) -> Result<Bytes, RequestError> {
+        collect(response.into_body(), self.max_frame).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: &Uri,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, RequestError> {
+        headers.insert(USER_AGENT, HeaderValue::from_static("toolcrib"));
+        for (name, value) in &self.headers {
+            headers.insert(name, value.clone());
+        }
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = url.clone();
+        *request.headers_mut() = headers;
+        self.client.request(request).await.map_err(|error| {
+            let cause = format!("{}: {}", authority(url), root_cause(&error));
+            if error.is_connect() {
+                RequestError::Unreachable { cause }
+            } else {
+                RequestError::Lost { cause }
+            }
+        })
+    }
+}
+
+/// A stream of events from a server.
+#[derive(Debug)]
+pub(crate) struct Events {
+    body: Incoming,
+    reader: sse::Reader,
+}
+
+impl Events {
+    /// The next event; `None` when the stream has ended.
+    pub(crate) async fn next(&mut self) -> Result<Option<sse::Event>, RequestError> {
+        let malformed = |error: sse::TooLarge| RequestError::Malformed { cause: error.to_string() };
+        loop {
+            if let Some(event) = self.reader.next_event().map_err(malformed)? {
+                return Ok(Some(event));
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(Ok(frame)) => {
+                    if let Some(bytes) = frame.data_ref() {
+                        self.reader.feed(bytes);
+                    }
+                }
+                Some(Err(error)) => {
+                    return Err(RequestError::Lost { cause: root_cause(&error) });
+                }
+            }
+        }
+    }
+}
+
+/// Whether the server answers with a stream of events.
+pub(crate) fn is_event_stream(response: &Response<Incoming>) -> bool {
+    has_media_type(response, "text/event-stream")
+}
+
+pub(crate) fn has_media_type(response: &Response<Incoming>, expected: &str) -> bool {
+    let value = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let media_type = value.and_then(|it| it.split(';').next()).unwrap_or_default();
+    media_type.trim().eq_ignore_ascii_case(expected)
+}
+
+/// What a response that is not a success means.
+pub(crate) async fn refusal(response: Response<Incoming>) -> RequestError {
+    let status = response.status();
+    let text = |name: HeaderName| {
+        let value = response.headers().get(name)?;
+        Some(plain(value.as_bytes()))
+    };
+    if status.is_redirection() {
+        let to = text(LOCATION).and_then(|it| it.parse::<Uri>().ok());
+        let to = to.map_or_else(|| "nowhere".to_owned(), |it| authority(&it));
+        return RequestError::Redirected { to };
+    }
+    if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        let oauth = text(WWW_AUTHENTICATE).is_some_and(|it| it.contains("resource_metadata"));
+        return RequestError::Unauthorized { status: status.as_u16(), oauth };
+    }
+    let retry_after = text(RETRY_AFTER).and_then(|it| it.trim().parse().ok());
+    let body = collect(response.into_body(), MAX_REFUSAL).await.unwrap_or_default();
+    RequestError::Http { status: status.as_u16(), retry_after, body }
+}
+
+async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, RequestError> {
+    let too_large = || {
+        let cause = format!("its answer is larger than the limit of {limit} bytes");
+        Err(RequestError::Malformed { cause })
+    };
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if limit < announced {
+        return too_large();
+    }
+    let mut first = Bytes::new();
+    let mut rest = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| RequestError::Lost { cause: root_cause(&error) })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if limit < first.len().max(rest.len()) + data.len() {
+            return too_large();
+        }
+        // A small answer comes in one piece, and is not copied.
+        if first.is_empty() && rest.is_empty() {
+            first = data;
+            continue;
+        }
+        if rest.is_empty() {
+            rest.reserve(announced.max(first.len() + data.len()));
+            rest.extend_from_slice(&first);
+        }
+        rest.extend_from_slice(&data);
+    }
+    Ok(if rest.is_empty() { first } else { rest.into() })
+}
+
+/// The certificates to trust: the system's, and those of `ca`.
+fn trusted(endpoint: &Endpoint) -> Result<RootCertStore, ConnectError> {
+    let mut roots = RootCertStore::empty();
+    let system = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(system.certs);
+    if let Some(path) = &endpoint.ca {
+        let fail = |cause: String| ConnectError::Ca { path: path.display().to_string(), cause };
+        let text = fs::read(path).map_err(|error| fail(error.to_string()))?;
+        let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
+        let certificates = certificates.map_err(|error| fail(error.to_string()))?;
+        if certificates.is_empty() {
+            return Err(fail("no certificate in it".to_owned()));
+        }
+        roots.add_parsable_certificates(certificates);
+    }
+    Ok(roots)
+}
+
+/// `host:port` of an address: never its user, its path or its query, which may hold secrets.
+pub(crate) fn authority(url: &Uri) -> String {
+    let host = url.host().unwrap_or("?");
+    match url.port_u16() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// The innermost cause, which says more than "client error (Connect)".
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    plain(innermost.to_string().as_bytes())
+}

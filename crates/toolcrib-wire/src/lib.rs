@@ -1,0 +1,28 @@
+//! MCP as it travels.
+//!
+//! Frames are read once into an envelope and raw payloads ([`frame`], [`json`]); two eras of the
+//! protocol ([`revision`]) go over three transports (child processes, streamable HTTP, HTTP+SSE), and a
+//! [`Peer`] is a connection on which all of that is settled. Nothing here knows what a catalogue, a
+//! group or a workspace is.
+
+pub mod json;
+pub mod frame;
+pub mod revision;
+pub mod sse;
+pub mod text;
+mod board;
+mod reaper;
+mod stdio;
+mod http;
+mod streamable;
+mod legacy_sse;
+mod client;
+mod handshake;
+
+pub use board::Ending;
+pub use client::{ConnectError, Greeting, Inbox, Options, Peer, RequestError, Target};
+pub use frame::{Frame, FrameError, FrameFault, Id, RpcError};
+pub use http::Endpoint;
+pub use reaper::Reaper;
+pub use revision::{Era, Identity, Revision};
+pub use stdio::ServerCommand;

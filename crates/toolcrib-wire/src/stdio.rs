@@ -1,0 +1,381 @@
+//! A server that is a child process: one message a line, on its standard input and output.
+//!
+//! The child leads a process group of its own, gets no environment but what it is given, and what it
+//! says on standard error goes to the log, its last words also into the cause when it dies.
+
+use std::{
+    collections::VecDeque,
+    io,
+    path::PathBuf,
+    process::{ExitStatus, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use nix::{
+    sys::signal::{Signal, killpg},
+    unistd::Pid,
+};
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    process::{Child, ChildStdin, Command},
+    sync::mpsc,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    board::{Answer, Board},
+    client::{ConnectError, Inbox, Options, RequestError, receive},
+    text::{Masker, plain},
+};
+
+/// How to start a server.
+#[derive(Debug, Clone)]
+pub struct ServerCommand {
+    /// The program.
+    pub program: String,
+    /// What errors call it, since the program itself may come out of a variable.
+    pub shown: String,
+    /// Its arguments, as they are: no shell reads them.
+    pub args: Vec<String>,
+    /// Its whole environment.
+    pub env: Vec<(String, String)>,
+    /// Where it runs; here if nothing is said.
+    pub cwd: Option<PathBuf>,
+}
+
+/// How many messages may wait to be written.
+const QUEUE: usize = 256;
+
+/// How long a server gets to end by itself, and then again to end on SIGTERM.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// How much of what a server last said on standard error is kept.
+const LAST_WORDS: usize = 2048;
+
+/// The longest line of standard error that is logged whole.
+const LOG_LINE: usize = 8192;
+
+/// A connection to a child process.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    out: mpsc::Sender<Bytes>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) last_words: Arc<LastWords>,
+    stop: CancellationToken,
+}
+
+/// What a server last said on standard error.
+#[derive(Debug, Default)]
+pub(crate) struct LastWords {
+    lines: Mutex<VecDeque<String>>,
+    masker: Masker,
+}
+
+impl Pipe {
+    /// Starts the server. Nothing has been said to it yet.
+    pub(crate) fn start(command: &ServerCommand, options: &Options) -> Result<Self, ConnectError> {
+        let Options { name, max_frame, inbox, reaper, tasks, masker, .. } = options.clone();
+        let mut child = spawn(command)?;
+        let group = child.id().unwrap_or_default();
+        reaper.add(group);
+        let (out, outgoing) = mpsc::channel(QUEUE);
+        let board = Arc::new(Board::default());
+        let last_words = Arc::new(LastWords { masker, ..LastWords::default() });
+        let stop = CancellationToken::new();
+        let ended = CancellationToken::new();
+        if let Some(stdin) = child.stdin.take() {
+            tasks.spawn(write_lines(stdin, outgoing, stop.clone()));
+        }
+        if let Some(stderr) = child.stderr.take() {
+            tasks.spawn(log_lines(stderr, name.clone(), Arc::clone(&last_words)));
+        }
+        if let Some(stdout) = child.stdout.take() {
+            let reader = LineReader::new(stdout, max_frame);
+            let (board, replies) = (Arc::clone(&board), out.clone());
+            let ended = ended.clone();
+            tasks.spawn(async move {
+                read_frames(reader, &name, &board, &*inbox, &replies).await;
+                ended.cancel();
+            });
+        }
+        let (board2, words, stop2) = (Arc::clone(&board), Arc::clone(&last_words), stop.clone());
+        tasks.spawn(async move {
+            let cause = end_of(&mut child, group, &ended, &stop2).await;
+            board2.close(&words.after(&cause));
+            stop2.cancel();
+            end_group(&mut child, group).await;
+            reaper.remove(group);
+        });
+        Ok(Self { out, board, last_words, stop })
+    }
+
+    pub(crate) async fn request(&self, id: u64, frame: Bytes) -> Answer {
+        let unavailable = |cause| RequestError::NotSent { cause };
+        let answer = self.board.wait_for(id).map_err(unavailable)?;
+        self.send(frame).await?;
+        match answer.await {
+            Ok(answer) => answer,
+            Err(_) => Err(RequestError::Lost { cause: self.board.closed().await.cause }),
+        }
+    }
+
+    pub(crate) async fn send(&self, frame: Bytes) -> Result<(), RequestError> {
+        if self.out.send(frame).await.is_ok() {
+            return Ok(());
+        }
+        // Nobody takes it: the process is ending, and its supervisor knows why.
+        Err(RequestError::NotSent { cause: self.board.closed().await.cause })
+    }
+
+    /// Sends if there is room, for notes that nobody waits for.
+    pub(crate) fn try_send(&self, frame: Bytes) {
+        if self.out.try_send(frame).is_err() {
+            tracing::debug!("a note to a server was dropped: its queue is full or closed");
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.stop.cancel();
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn spawn(command: &ServerCommand) -> Result<Child, ConnectError> {
+    if let Some(cwd) = command.cwd.as_ref().filter(|it| !it.is_dir()) {
+        return Err(ConnectError::WorkingFolder { path: cwd.display().to_string() });
+    }
+    let mut process = Command::new(&command.program);
+    process.args(&command.args).env_clear().envs(command.env.iter().cloned());
+    if let Some(cwd) = &command.cwd {
+        process.current_dir(cwd);
+    }
+    process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    process.process_group(0).kill_on_drop(true);
+    process.spawn().map_err(|error| ConnectError::Spawn {
+        program: command.shown.clone(),
+        not_found: error.kind() == io::ErrorKind::NotFound,
+        cause: error.to_string(),
+    })
+}
+
+/// Waits until the server has ended, or its output, or we are told to stop; says why.
+async fn end_of(
+    child: &mut Child,
+    group: u32,
+    output_ended: &CancellationToken,
+    stop: &CancellationToken,
+) -> String {
+    tokio::select! {
+        status = child.wait() => {
+            // What it wrote before it ended may still be in the pipe.
+            drop(timeout(Duration::from_millis(200), output_ended.cancelled()).await);
+            ended(&status)
+        }
+        () = output_ended.cancelled() => match timeout(GRACE, child.wait()).await {
+            Ok(status) => ended(&status),
+            Err(_) => "it closed its output".to_owned(),
+        },
+        () = stop.cancelled() => {
+            if timeout(GRACE, child.wait()).await.is_err() {
+                signal(group, Signal::SIGTERM);
+            }
+            "it was shut down".to_owned()
+        }
+    }
+}
+
+fn ended(status: &io::Result<ExitStatus>) -> String {
+    let Ok(status) = status else { return "it ended".to_owned() };
+    if let Some(code) = status.code() {
+        return format!("it exited with code {code}");
+    }
+    let number = std::os::unix::process::ExitStatusExt::signal(status).unwrap_or_default();
+    match Signal::try_from(number) {
+        Ok(signal) => format!("it was ended by {signal}"),
+        Err(_) => format!("it was ended by signal {number}"),
+    }
+}
+
+/// Ends what is left of the process and of what it started.
+async fn end_group(child: &mut Child, group: u32) {
+    signal(group, Signal::SIGTERM);
+    let ended = timeout(GRACE, child.wait()).await;
+    signal(group, Signal::SIGKILL);
+    if ended.is_err() {
+        child.wait().await.ok();
+    }
+}
+
+fn signal(group: u32, signal: Signal) {
+    let Ok(group) = i32::try_from(group) else { return };
+    if 1 < group {
+        // It fails where nobody is left, which is what we want.
+        killpg(Pid::from_raw(group), signal).ok();
+    }
+}
+
+async fn write_lines(
+    mut stdin: ChildStdin,
+    mut outgoing: mpsc::Receiver<Bytes>,
+    stop: CancellationToken,
+) {
+    let mut batch = Vec::with_capacity(64);
+    let mut text = Vec::new();
+    loop {
+        tokio::select! {
+            taken = outgoing.recv_many(&mut batch, 64) => if taken == 0 { return },
+            () = stop.cancelled() => return,
+        }
+        text.clear();
+        for frame in batch.drain(..) {
+            text.extend_from_slice(&frame);
+            text.push(b'\n');
+        }
+        let written = tokio::select! {
+            written = stdin.write_all(&text) => written,
+            () = stop.cancelled() => return,
+        };
+        if written.is_err() || stdin.flush().await.is_err() {
+            return;
+        }
+        text.shrink_to(64 * 1024);
+    }
+}
+
+/// Hands every message to whom it concerns, until the output ends.
+async fn read_frames<R: AsyncRead + Unpin>(
+    mut reader: LineReader<R>,
+    name: &str,
+    board: &Board,
+    inbox: &dyn Inbox,
+    replies: &mpsc::Sender<Bytes>,
+) {
+    let mut garbage = 0_u64;
+    loop {
+        let line = match reader.next_line().await {
+            Ok(Some(line)) => line,
+            Ok(None) => return,
+            Err(error) => {
+                board.close(&error.to_string());
+                return;
+            }
+        };
+        match receive(&line, board, inbox) {
+            Ok(Some(reply)) => {
+                if replies.try_send(reply).is_err() {
+                    tracing::warn!(server = name, "an answer to the server was dropped");
+                }
+            }
+            Ok(None) => {}
+            Err(error) => {
+                garbage += 1;
+                if garbage <= 5 || garbage.is_power_of_two() {
+                    let begin = plain(&line[..line.len().min(120)]);
+                    tracing::warn!(server = name, count = garbage, %error, "not a message: {begin}");
+                }
+            }
+        }
+    }
+}
+
+async fn log_lines<R: AsyncRead + Unpin>(stderr: R, name: String, words: Arc<LastWords>) {
+    let mut reader = LineReader::new(stderr, LOG_LINE);
+    loop {
+        match reader.next_line().await {
+            Ok(Some(line)) if line.trim_ascii().is_empty() => {}
+            Ok(Some(line)) => {
+                let line = words.masker.mask(&plain(&line)).into_owned();
+                tracing::info!(target: "toolcrib::stderr", server = name, "{line}");
+                words.push(line);
+            }
+            Ok(None) => return,
+            Err(_) => reader.skip_line().await,
+        }
+    }
+}
+
+impl LastWords {
+    fn push(&self, line: String) {
+        let mut lines = self.lines.lock();
+        lines.push_back(line);
+        while LAST_WORDS < lines.iter().map(String::len).sum() && 1 < lines.len() {
+            lines.pop_front();
+        }
+    }
+
+    /// `cause`, and what the server last said.
+    pub(crate) fn after(&self, cause: &str) -> String {
+        let lines = self.lines.lock();
+        let last: Vec<&str> = lines.iter().rev().take(3).map(|it| it.trim()).collect();
+        if last.is_empty() {
+            return cause.to_owned();
+        }
+        let said: Vec<&str> = last.into_iter().rev().collect();
+        let mut said = said.join(" | ");
+        if 400 < said.len() {
+            let mut begin = said.len() - 400;
+            while !said.is_char_boundary(begin) {
+                begin += 1;
+            }
+            said.replace_range(..begin, "…");
+        }
+        format!("{cause}; it last said: {said}")
+    }
+}
+
+/// Lines out of a stream of bytes, none longer than a limit.
+#[derive(Debug)]
+struct LineReader<R> {
+    stream: R,
+    buffer: BytesMut,
+    searched: usize,
+    limit: usize,
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    fn new(stream: R, limit: usize) -> Self {
+        Self { stream, buffer: BytesMut::new(), searched: 0, limit }
+    }
+
+    /// The next line that is not empty, without its end; what stands after the last line end when
+    /// the stream ends is no line.
+    async fn next_line(&mut self) -> io::Result<Option<Bytes>> {
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
+                let mut line = self.buffer.split_to(self.searched + at + 1);
+                self.searched = 0;
+                line.truncate(line.len() - 1);
+                if !line.trim_ascii().is_empty() {
+                    return Ok(Some(line.freeze()));
+                }
+                continue;
+            }
+            self.searched = self.buffer.len();
+            if self.limit < self.buffer.len() {
+                let text = format!("it sent a line of over {} bytes, the limit", self.limit);
+                return Err(io::Error::other(text));
+            }
+            self.buffer.reserve(64 * 1024);
+            match self.stream.read_buf(&mut self.buffer).await {
+                Ok(0) | Err(_) => return Ok(None),
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// Forgets what has been read of a line that is too long.
+    async fn skip_line(&mut self) {
+        self.buffer.clear();
+        self.searched = 0;
+        tokio::task::yield_now().await;
+    }
+}

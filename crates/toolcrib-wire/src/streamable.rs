@@ -1,0 +1,271 @@
+//! Streamable HTTP: each message is a POST; the answer is JSON, or a stream that ends with it.
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body_util::BodyExt;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    board::{Answer, Board},
+    client::{Inbox, RequestError, Returned, receive, returned},
+    http::{Http, has_media_type, is_event_stream, refusal},
+    revision::Revision,
+};
+
+pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// A connection to a streamable HTTP server.
+#[derive(Debug, Clone)]
+pub(crate) struct Streamable {
+    pub(crate) http: Http,
+    pub(crate) board: Arc<Board>,
+    pub(crate) inbox: Arc<dyn Inbox>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+    /// What was negotiated; nothing while negotiating.
+    pub(crate) revision: Option<Revision>,
+    pub(crate) session: Option<HeaderValue>,
+}
+
+/// What a message says of itself in headers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct About<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) name: Option<&'a str>,
+}
+
+impl Streamable {
+    /// Posts a request and returns its answer, and the headers that came with it.
+    pub(crate) async fn request(
+        &self,
+        id: u64,
+        about: About<'_>,
+        frame: Bytes,
+    ) -> (Answer, HeaderMap) {
+        let response = self.http.post(&self.http.url, frame, &self.headers(Some(about))).await;
+        let mut response = match response {
+            Ok(response) => response,
+            Err(error) => {
+                if let RequestError::Unreachable { cause } = &error {
+                    self.board.close(cause);
+                }
+                return (Err(error), HeaderMap::new());
+            }
+        };
+        let headers = std::mem::take(response.headers_mut());
+        *response.headers_mut() = headers.clone();
+        (self.answer(id, response).await, headers)
+    }
+
+    async fn answer(&self, id: u64, response: http::Response<hyper::body::Incoming>) -> Answer {
+        if response.status().as_u16() == 404 && self.session.is_some() {
+            self.board.close_stale();
+            return Err(RequestError::Stale);
+        }
+        if !response.status().is_success() {
+            return Err(rpc_refusal(refusal(response).await));
+        }
+        if is_event_stream(&response) {
+            return self.answer_in_stream(id, response).await;
+        }
+        if !has_media_type(&response, "application/json") {
+            let cause = "its answer is neither JSON nor an event stream".to_owned();
+            return Err(RequestError::Malformed { cause });
+        }
+        let body = self.http.read_body(response).await?;
+        match returned(&body, id) {
+            Returned::Answer(answer) => answer,
+            Returned::Other => {
+                let cause = "it answered another question".to_owned();
+                Err(RequestError::Malformed { cause })
+            }
+        }
+    }
+
+    /// Reads a stream until the answer comes. Where it breaks off, a session can take it up again.
+    async fn answer_in_stream(
+        &self,
+        id: u64,
+        response: http::Response<hyper::body::Incoming>,
+    ) -> Answer {
+        let mut events = self.http.read_events(response);
+        let mut last_id: Option<String> = None;
+        let mut pause = Duration::from_secs(1);
+        loop {
+            let ended = loop {
+                let event = match events.next().await {
+                    Ok(Some(event)) => event,
+                    Ok(None) => break "the stream ended before the answer".to_owned(),
+                    Err(RequestError::Lost { cause }) => break cause,
+                    Err(error) => return Err(error),
+                };
+                last_id = event.id.or(last_id);
+                pause = event.retry.map_or(pause, clamp);
+                if event.data.is_empty() {
+                    continue;
+                }
+                if let Returned::Answer(answer) = returned(&event.data, id) {
+                    return answer;
+                }
+                self.take(&event.data);
+            };
+            let (Some(last), Some(_)) = (&last_id, &self.session) else {
+                return Err(RequestError::Lost { cause: ended });
+            };
+            tokio::time::sleep(pause).await;
+            let mut headers = self.headers(None);
+            if let Ok(value) = HeaderValue::from_str(last) {
+                headers.insert(LAST_EVENT, value);
+            }
+            let resumed = self.http.events(&self.http.url, &headers).await;
+            events = resumed.ok().ok_or(RequestError::Lost { cause: ended })?;
+        }
+    }
+
+    /// Posts a message that has no answer.
+    pub(crate) async fn send(&self, about: About<'_>, frame: Bytes) -> Result<(), RequestError> {
+        let response = self.http.post(&self.http.url, frame, &self.headers(Some(about))).await?;
+        if !response.status().is_success() {
+            return Err(refusal(response).await);
+        }
+        // Read to its end, the connection can be used again.
+        response.into_body().collect().await.ok();
+        Ok(())
+    }
+
+    /// Posts a message that nobody waits for.
+    pub(crate) fn send_later(&self, method: &'static str, frame: Bytes) {
+        let this = self.clone();
+        self.tasks.spawn(async move {
+            let sent = this.send(About { method, name: None }, frame);
+            if let Ok(Err(error)) = tokio::time::timeout(Duration::from_secs(5), sent).await {
+                tracing::debug!(%error, "a note to a server was lost");
+            }
+        });
+    }
+
+    /// Listens to what the server says of its own accord, for as long as the session lasts.
+    pub(crate) fn listen(&self) {
+        let this = self.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = this.stop.cancelled() => {}
+                _ = this.board.closed() => {}
+                () = this.listen_on() => {}
+            }
+        });
+    }
+
+    async fn listen_on(&self) {
+        let mut last: Option<String> = None;
+        let mut pause = Duration::from_secs(1);
+        loop {
+            let mut headers = self.headers(None);
+            if let Some(value) = last.as_ref().and_then(|it| HeaderValue::from_str(it).ok()) {
+                headers.insert(LAST_EVENT, value);
+            }
+            match self.http.events(&self.http.url, &headers).await {
+                Ok(mut events) => {
+                    while let Ok(Some(event)) = events.next().await {
+                        last = event.id.or(last);
+                        pause = event.retry.map_or(pause, clamp);
+                        if !event.data.is_empty() {
+                            self.take(&event.data);
+                        }
+                    }
+                }
+                // Many servers have nothing to say of their own accord.
+                Err(RequestError::Http { status: 404, .. }) if self.session.is_some() => {
+                    self.board.close_stale();
+                }
+                Err(RequestError::Unreachable { cause }) => self.board.close(&cause),
+                Err(_) => return,
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Takes a message that is not the awaited answer.
+    fn take(&self, text: &Bytes) {
+        match receive(text, &self.board, &*self.inbox) {
+            Ok(Some(reply)) => self.send_later("response", reply),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "not a message in a stream"),
+        }
+    }
+
+    /// Ends the session.
+    pub(crate) fn close(&self) {
+        self.stop.cancel();
+        self.board.close("it was shut down");
+        if self.session.is_some() {
+            let (http, headers) = (self.http.clone(), self.headers(None));
+            self.tasks.spawn(async move {
+                let delete = http.delete(&http.url, headers);
+                drop(tokio::time::timeout(Duration::from_secs(2), delete).await);
+            });
+        }
+    }
+
+    fn headers(&self, about: Option<About<'_>>) -> HeaderMap {
+        let mut headers = HeaderMap::with_capacity(8);
+        if let Some(revision) = self.revision {
+            headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        if let Some(session) = &self.session {
+            headers.insert(SESSION, session.clone());
+        }
+        let modern = self.revision == Some(Revision::V2026_07_28);
+        if let Some(about) = about.filter(|_| modern) {
+            if let Ok(method) = HeaderValue::from_str(about.method) {
+                headers.insert(METHOD, method);
+            }
+            if let Some(name) = about.name.and_then(|it| HeaderValue::from_str(&safe(it)).ok()) {
+                headers.insert(NAME, name);
+            }
+        }
+        headers
+    }
+}
+
+/// A refusal whose body is a JSON-RPC error is that error.
+fn rpc_refusal(error: RequestError) -> RequestError {
+    let RequestError::Http { body, .. } = &error else { return error };
+    match crate::Frame::read(body) {
+        Ok(crate::Frame::Response { answer: Err(rpc), .. }) => RequestError::Rpc(rpc),
+        _ => error,
+    }
+}
+
+fn clamp(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds.clamp(10, 60_000))
+}
+
+/// A value as it may stand in a header: itself if that is plain ASCII, else its base64 form.
+fn safe(value: &str) -> String {
+    let visible = value.bytes().all(|b| matches!(b, 0x20..=0x7e));
+    if visible && value.trim() == value && !value.starts_with("=?base64?") && !value.is_empty() {
+        return value.to_owned();
+    }
+    format!("=?base64?{}?=", STANDARD.encode(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_header_can_hold_is_sent_in_base64() {
+        assert_eq!(safe("search"), "search");
+        assert_eq!(safe("a\r\nX: 1"), "=?base64?YQ0KWDogMQ==?=");
+        assert_eq!(safe(" é"), "=?base64?IMOp?=");
+        assert_eq!(safe("=?base64?x?="), "=?base64?PT9iYXNlNjQ/eD89?=");
+    }
+}

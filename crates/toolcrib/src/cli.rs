@@ -1,0 +1,79 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// One counter between AI agents and every tool they use over MCP
+#[derive(Debug, Parser)]
+#[command(version, about, propagate_version = true, max_term_width = 100)]
+pub(crate) struct Args {
+    /// Say more: -v what servers say, -vv what toolcrib does
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// How log lines look
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the tools of all servers as one catalogue
+    Tools {
+        /// The folder with the mcp.json
+        #[arg(default_value = ".")]
+        workspace: PathBuf,
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Call one tool and print its result
+    #[command(
+        after_help = "Examples:\n  toolcrib call mcp__time__get_current_time timezone=Europe/Berlin\n  toolcrib call mcp__db__query --args '{\"sql\": \"select 1\"}' --json"
+    )]
+    Call {
+        /// The tool, as `toolcrib tools` names it
+        name: String,
+        /// Arguments; a value is read as the type that the tool's schema gives it
+        #[arg(value_name = "KEY=VALUE")]
+        arguments: Vec<String>,
+        /// The arguments as a JSON object; single ones are added to it
+        #[arg(long, value_name = "JSON")]
+        args: Option<String>,
+        /// Give up after so many seconds, all attempts counted
+        #[arg(long, value_name = "SECONDS")]
+        timeout: Option<f64>,
+        /// The folder with the mcp.json
+        #[arg(short, long, default_value = ".")]
+        workspace: PathBuf,
+        /// Print the result as JSON, exactly as the server sent it
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find every problem: read the files, start the servers, list their tools, stop them
+    #[command(after_help = "Exit code: 0 no problem, 1 problems, 2 the workspace cannot be read")]
+    Check {
+        /// The folder with the mcp.json
+        #[arg(default_value = ".")]
+        workspace: PathBuf,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say why a tool is shown, hidden or renamed
+    Why {
+        /// A public name, or a server's own name for a tool
+        name: String,
+        /// The folder with the mcp.json
+        #[arg(short, long, default_value = ".")]
+        workspace: PathBuf,
+    },
+}

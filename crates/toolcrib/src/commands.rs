@@ -1,0 +1,86 @@
+//! The commands, one file each, and how they end.
+
+mod tools;
+mod call;
+mod check;
+mod why;
+
+use std::{path::Path, process::ExitCode};
+
+use toolcrib::{OpenError, Workspace, environment};
+use toolcrib_catalogue::{Conflict, Problem};
+
+use crate::{cli::Command, terminal};
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// The tool or the check said no.
+    pub(crate) fn said_no(message: impl Into<String>) -> Self {
+        Self { code: 1, message: message.into(), hint: None }
+    }
+
+    /// What was typed, or what is in the workspace, cannot be understood.
+    pub(crate) fn unusable(message: impl Into<String>) -> Self {
+        Self { code: 2, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: Option<String>) -> Self {
+        self.hint = hint;
+        self
+    }
+
+    /// Tells it, and gives the exit code.
+    pub(crate) fn tell(&self) -> ExitCode {
+        terminal::complain(&terminal::clean(&self.message), self.hint.as_deref());
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        let hint = error.hint();
+        let message = match &error {
+            OpenError::Unreadable(Problem { subject, message, .. }) => {
+                format!("{subject}: {message}")
+            }
+            _ => error.to_string(),
+        };
+        Self::unusable(message).hint(hint)
+    }
+}
+
+impl From<Conflict> for Failure {
+    fn from(conflict: Conflict) -> Self {
+        Self::unusable(conflict.to_string())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::unusable(format!("cannot write: {error}"))
+    }
+}
+
+/// Does what was typed.
+pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Tools { workspace, json } => tools::run(&open(&workspace)?, json).await,
+        Command::Call { name, arguments, args, timeout, workspace, json } => {
+            let asked = call::Asked::read(&name, &arguments, args.as_deref(), timeout)?;
+            call::run(&open(&workspace)?, &asked, json).await
+        }
+        Command::Check { workspace, json } => check::run(&open(&workspace)?, json).await,
+        Command::Why { name, workspace } => why::run(&open(&workspace)?, &name).await,
+    }
+}
+
+fn open(path: &Path) -> Result<Workspace, Failure> {
+    Ok(Workspace::open(path, &environment)?)
+}

@@ -1,0 +1,94 @@
+//! `toolcrib check`: everything that is wrong.
+
+use std::{process::ExitCode, sync::Arc};
+
+use serde_json::json;
+use toolcrib::Workspace;
+use toolcrib_catalogue::{Problem, Source, SourceState};
+use toolcrib_sources::mcp::Connection;
+
+use super::Failure;
+use crate::terminal::{self, GREEN, RED, styled};
+
+pub(crate) async fn run(workspace: &Workspace, as_json: bool) -> Result<ExitCode, Failure> {
+    let servers = workspace.start(&workspace.server_names());
+    terminal::wait_for(&servers).await;
+    let states: Vec<Checked> = servers.iter().map(Checked::of).collect();
+    let built = workspace.catalogue(&servers);
+    workspace.close().await;
+    let (catalogue, _, found) = built?;
+    let problems = [workspace.problems.as_slice(), &found].concat();
+    let tools = catalogue.entries().len();
+    let text = if as_json {
+        listed(&states, &workspace.disabled(), &problems, tools)
+    } else {
+        shown(&states, &workspace.disabled(), &problems, tools)
+    };
+    terminal::print(&text)?;
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// How one server was found.
+struct Checked {
+    name: String,
+    ready: bool,
+    revision: Option<&'static str>,
+    tools: usize,
+}
+
+impl Checked {
+    fn of(server: &Arc<Connection>) -> Self {
+        Self {
+            name: server.label().to_owned(),
+            ready: server.state() == SourceState::Ready,
+            revision: server.greeting().map(|it| it.revision.as_str()),
+            tools: server.tools().len(),
+        }
+    }
+}
+
+fn listed(states: &[Checked], disabled: &[&str], problems: &[Problem], tools: usize) -> String {
+    let servers: Vec<_> = states
+        .iter()
+        .map(|it| {
+            let state = if it.ready { "ready" } else { "failed" };
+            json!({ "name": it.name, "state": state, "revision": it.revision, "tools": it.tools })
+        })
+        .collect();
+    let report = json!({
+        "problems": problems,
+        "servers": servers,
+        "disabled": disabled,
+        "tools": tools,
+    });
+    format!("{report:#}\n")
+}
+
+fn shown(states: &[Checked], disabled: &[&str], problems: &[Problem], tools: usize) -> String {
+    let mut text = String::new();
+    for server in states {
+        let name = terminal::clean(&server.name);
+        text.push_str(&match server.revision.filter(|_| server.ready) {
+            Some(revision) => {
+                let ok = styled(GREEN, "ready ");
+                format!("{ok}  {name}: {}, protocol {revision}\n", count(server.tools, "tool"))
+            }
+            None => format!("{}  {name}\n", styled(RED, "failed")),
+        });
+    }
+    for name in disabled {
+        text.push_str(&format!("off     {}\n", terminal::clean(name)));
+    }
+    text.push_str(&terminal::problems(problems));
+    let found = match problems.len() {
+        0 => "no problems".to_owned(),
+        n => count(n, "problem"),
+    };
+    let servers = count(states.len(), "server");
+    text.push_str(&format!("{servers}, {} in the catalogue, {found}\n", count(tools, "tool")));
+    text
+}
+
+fn count(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}

@@ -1,0 +1,109 @@
+//! `toolcrib why`: the story of one name.
+
+use std::process::ExitCode;
+
+use toolcrib::Workspace;
+use toolcrib_catalogue::{
+    Catalogue, Entry, Hidden, HiddenBecause, Listing, Origin, Renamed, nearest,
+};
+
+use super::Failure;
+use crate::terminal::{self, BOLD, GREEN, YELLOW, styled};
+
+pub(crate) async fn run(workspace: &Workspace, name: &str) -> Result<ExitCode, Failure> {
+    let servers = workspace.start(&workspace.server_names());
+    terminal::wait_for(&servers).await;
+    let built = workspace.catalogue(&servers);
+    workspace.close().await;
+    let (catalogue, listings, problems) = built?;
+    let story = Story { workspace, catalogue: &catalogue, listings: &listings };
+    let (text, found) = story.tell(name);
+    terminal::print(&text)?;
+    if !found {
+        terminal::warn(&[workspace.problems.as_slice(), &problems].concat());
+    }
+    Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+struct Story<'a> {
+    workspace: &'a Workspace,
+    catalogue: &'a Catalogue,
+    listings: &'a [Listing],
+}
+
+impl Story<'_> {
+    /// The story of `name`, and whether it is the name of a tool that can be called.
+    fn tell(&self, name: &str) -> (String, bool) {
+        if let Some(entry) = self.catalogue.get(name) {
+            return (self.shown(entry), true);
+        }
+        let hidden: Vec<&Hidden> = self
+            .catalogue
+            .hidden()
+            .iter()
+            .filter(|it| &*it.name == name || it.original == name)
+            .collect();
+        let own: Vec<&Entry> =
+            self.catalogue.entries().iter().filter(|it| it.tool.name == name).collect();
+        if !hidden.is_empty() || !own.is_empty() {
+            let shown = own.iter().map(|it| self.shown(it));
+            let text: Vec<String> = shown.chain(hidden.iter().map(|it| self.hidden(it))).collect();
+            return (text.join("\n"), !own.is_empty());
+        }
+        (self.unknown(name), false)
+    }
+
+    fn shown(&self, entry: &Entry) -> String {
+        let reason = match entry.renamed {
+            Renamed::No if entry.name.as_ref() == entry.tool.name => "the server's own name",
+            Renamed::No => "namespace, server and tool, joined by __",
+            Renamed::LikeServer => {
+                "a hash stands in the server's part: another server of mcp.json could be taken for it"
+            }
+            Renamed::LikeTool => "a hash is added: another tool of the server has a name like it",
+            Renamed::Cut => {
+                "the middle is replaced by a hash: the whole name is over 64 characters"
+            }
+        };
+        let head = format!("{} is {}", styled(BOLD, &entry.name), styled(GREEN, "shown"));
+        format!("{head}\n{}  name    {reason}\n", self.origin(entry.listing, &entry.tool.name))
+    }
+
+    fn hidden(&self, hidden: &Hidden) -> String {
+        let reason = match &hidden.because {
+            HiddenBecause::Excluded => "`exclude` of the server names it".to_owned(),
+            HiddenBecause::NotIncluded => "`include` of the server does not name it".to_owned(),
+            HiddenBecause::NameTaken(holder) => format!("the name belongs to {holder}"),
+        };
+        let head = format!("{} is {}", styled(BOLD, &hidden.name), styled(YELLOW, "hidden"));
+        format!("{head}\n{}  why     {reason}\n", self.origin(hidden.listing, &hidden.original))
+    }
+
+    fn origin(&self, listing: usize, tool: &str) -> String {
+        let Origin::Upstream(server) = &self.listings[listing].origin else {
+            return String::new();
+        };
+        let line = self.workspace.line_of(server).map(|it| format!(" (mcp.json, line {it})"));
+        let server = terminal::clean(server);
+        format!(
+            "  server  {server}{}\n  tool    {}\n",
+            line.unwrap_or_default(),
+            terminal::clean(tool)
+        )
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let names = self.catalogue.entries().iter().map(|it| &*it.name);
+        let mut text = format!("there is no tool {}\n", styled(BOLD, &terminal::clean(name)));
+        if let Some(meant) = nearest(name, names) {
+            text.push_str(&format!("  did you mean {meant}?\n"));
+        }
+        for server in self.workspace.disabled() {
+            text.push_str(&format!(
+                "  server {} is disabled in mcp.json\n",
+                terminal::clean(server)
+            ));
+        }
+        text
+    }
+}

@@ -1,0 +1,21 @@
+//! Toolcrib: one counter between AI agents and every tool they use over MCP.
+//!
+//! This crate is the binary `toolcrib` and, as a library, the front door to the others. What each of
+//! them is for:
+//!
+//! * [`catalogue`]: what a tool is, and how many lists of tools become one;
+//! * [`sources`]: where tools come from;
+//! * [`wire`]: MCP as it travels.
+//!
+//! The functions here are those of the seed that look into the process's environment; everything else
+//! takes the environment as an argument.
+
+pub use toolcrib_catalogue as catalogue;
+pub use toolcrib_sources as sources;
+pub use toolcrib_wire as wire;
+
+mod config;
+mod workspace;
+
+pub use config::{environment, load_mcp_client, load_mcp_config, substitute_env_vars};
+pub use workspace::{OpenError, Workspace};

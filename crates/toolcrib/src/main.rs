@@ -1,0 +1,28 @@
+//! The `toolcrib` command.
+
+mod cli;
+mod commands;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = cli::Args::parse();
+    terminal::log_to_stderr(args.verbose, args.log_format);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            terminal::complain(&format!("cannot start: {error}"), None);
+            return ExitCode::from(2);
+        }
+    };
+    let ended = runtime.block_on(commands::run(args.command));
+    // Whatever still runs has been told to end; nobody waits for it twice.
+    runtime.shutdown_background();
+    match ended {
+        Ok(code) => code,
+        Err(failure) => failure.tell(),
+    }
+}

@@ -1,0 +1,177 @@
+//! How things look: colour where a person reads, plain text where a program does.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anstyle::{AnsiColor, Style};
+use toolcrib_catalogue::{Problem, Source, SourceState};
+use toolcrib_sources::mcp::Connection;
+use tracing_subscriber::filter::LevelFilter;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::cli::LogFormat;
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const RED: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Red)));
+pub(crate) const GREEN: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green)));
+pub(crate) const CYAN: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Cyan)));
+pub(crate) const YELLOW: Style =
+    Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Yellow)));
+
+/// `text` in a style, which is taken out again where nobody sees it.
+pub(crate) fn styled(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Log lines go to stderr; stdout is for results.
+pub(crate) fn log_to_stderr(verbose: u8, format: LogFormat) {
+    let level = match verbose {
+        0 => LevelFilter::ERROR,
+        1 => LevelFilter::INFO,
+        _ => LevelFilter::DEBUG,
+    };
+    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
+    // A second subscriber can only be set in tests, and then the first will do.
+    match format {
+        LogFormat::Text => {
+            log.with_ansi(io::stderr().is_terminal()).with_target(false).try_init().ok();
+        }
+        LogFormat::Json => {
+            log.json().try_init().ok();
+        }
+    }
+}
+
+/// Prints results. A reader that has seen enough and closed the pipe is no error.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// Says what went wrong, and what to do about it.
+pub(crate) fn complain(message: &str, hint: Option<&str>) {
+    let mut text = format!("{} {message}\n", styled(RED.bold(), "error:"));
+    if let Some(hint) = hint {
+        text.push_str(&format!(" {} {hint}\n", styled(CYAN, "hint:")));
+    }
+    // If not even stderr takes it, there is nobody to tell.
+    anstream::stderr().lock().write_all(text.as_bytes()).ok();
+}
+
+/// Problems, one below the other, hints last.
+pub(crate) fn problems(problems: &[Problem]) -> String {
+    let mut text = String::new();
+    for problem in problems {
+        let mark = styled(YELLOW.bold(), "problem:");
+        text.push_str(&format!("{mark} {}: {}\n", problem.subject, clean(&problem.message)));
+        if let Some(hint) = &problem.hint {
+            text.push_str(&format!("   {} {hint}\n", styled(CYAN, "hint:")));
+        }
+    }
+    text
+}
+
+/// Tells the problems on stderr.
+pub(crate) fn warn(list: &[Problem]) {
+    anstream::stderr().lock().write_all(problems(list).as_bytes()).ok();
+}
+
+/// Text from a server, fit for a terminal.
+pub(crate) fn clean(text: &str) -> String {
+    toolcrib_wire::text::plain(text.as_bytes())
+}
+
+/// Waits until no server is on its way any more; shows who is awaited while a person looks on.
+pub(crate) async fn wait_for(servers: &[Arc<Connection>]) {
+    let begin = Instant::now();
+    let live = io::stderr().is_terminal();
+    let mut painted = false;
+    for server in servers {
+        loop {
+            let settled = tokio::time::timeout(Duration::from_millis(100), server.settled()).await;
+            if settled.is_ok() {
+                break;
+            }
+            if live && Duration::from_millis(300) < begin.elapsed() {
+                painted = true;
+                paint(&progress(servers, begin.elapsed()));
+            }
+        }
+    }
+    if painted {
+        paint("");
+    }
+}
+
+fn progress(servers: &[Arc<Connection>], time: Duration) -> String {
+    let waiting = |it: &&Arc<Connection>| it.state() == SourceState::Connecting;
+    let names: Vec<&str> = servers.iter().filter(waiting).map(|it| it.label()).collect();
+    let done = servers.len() - names.len();
+    let text = format!(
+        "{done} of {} servers, {} s; waiting for {}",
+        servers.len(),
+        time.as_secs(),
+        names.join(", ")
+    );
+    cut(&text, width().saturating_sub(1))
+}
+
+/// Replaces the last line of the terminal.
+fn paint(line: &str) {
+    let mut err = io::stderr().lock();
+    write!(err, "\r\x1b[2K{line}").and_then(|()| err.flush()).ok();
+}
+
+/// How many columns the terminal has.
+fn width() -> usize {
+    terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0))
+}
+
+/// `text` in at most so many columns.
+fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut taken = 0;
+    let fits = |c: &char| {
+        taken += c.width().unwrap_or(0);
+        taken < columns
+    };
+    let mut cut: String = text.chars().take_while(fits).collect();
+    cut.push('…');
+    cut
+}
+
+/// Rows below a heading, columns aligned. On a terminal the last column ends at its edge.
+pub(crate) fn table(heading: [&str; 3], rows: &[[String; 3]]) -> String {
+    let mut widths = heading.map(UnicodeWidthStr::width);
+    for row in rows {
+        for (column, cell) in row.iter().enumerate() {
+            widths[column] = widths[column].max(cell.width());
+        }
+    }
+    let last = if io::stdout().is_terminal() {
+        width().saturating_sub(widths[0] + widths[1] + 4).max(20)
+    } else {
+        usize::MAX
+    };
+    let pad = |text: &str, column: usize| {
+        format!("{text}{}", " ".repeat(widths[column].saturating_sub(text.width())))
+    };
+    let head = format!("{}  {}  {}", pad(heading[0], 0), pad(heading[1], 1), heading[2]);
+    let mut text = format!("{}\n", styled(DIM, &head));
+    for [first, second, third] in rows {
+        let first = styled(BOLD, &pad(first, 0));
+        let line = format!("{first}  {}  {}", styled(CYAN, &pad(second, 1)), cut(third, last));
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,205 @@
+//! A workspace: a folder with an `mcp.json`, and what comes of it.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use toolcrib_catalogue::{
+    Catalogue, Conflict, Listing, NameStyle, Origin, Problem, Settings, Source, SourceState,
+};
+use toolcrib_sources::mcp::{
+    self, Client, ClientOptions, ConfigFault, Connection, ExecutionError, Lookup, ServerConfig,
+    Severity,
+};
+
+/// A workspace whose files have been read. Nothing has been started yet.
+#[derive(Debug)]
+pub struct Workspace {
+    /// Where it is.
+    pub folder: PathBuf,
+    /// What is wrong with its files.
+    pub problems: Vec<Problem>,
+    client: Client,
+    /// All servers in the order of the file, also those that are disabled or broken: names depend
+    /// on the whole list.
+    servers: Vec<Server>,
+    file: String,
+}
+
+/// One server of the file.
+#[derive(Debug)]
+struct Server {
+    name: String,
+    /// Absent where the entry cannot be used.
+    config: Option<ServerConfig>,
+}
+
+/// Why a folder is not a workspace.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is nothing.
+    #[error("there is no folder `{0}`")]
+    NoFolder(String),
+    /// There is nothing in it for us.
+    #[error("there is no mcp.json in `{0}`")]
+    Empty(String),
+    /// Its file cannot be read at all.
+    #[error("{0}")]
+    Unreadable(Problem),
+}
+
+impl OpenError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoFolder(_) => Some("name the folder that holds your mcp.json".to_owned()),
+            Self::Empty(_) => Some(
+                r#"write one: {"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}"#
+                    .to_owned(),
+            ),
+            Self::Unreadable(problem) => problem.hint.clone(),
+        }
+    }
+}
+
+impl Workspace {
+    /// Reads a workspace: a folder, or the `mcp.json` in it.
+    pub fn open(path: &Path, lookup: Lookup<'_>) -> Result<Self, OpenError> {
+        let shown = path.display().to_string();
+        let (folder, file) = if path.is_file() {
+            (path.parent().unwrap_or(Path::new("")).to_owned(), path.to_owned())
+        } else if path.is_dir() {
+            (path.to_owned(), path.join("mcp.json"))
+        } else {
+            return Err(OpenError::NoFolder(shown));
+        };
+        let folder =
+            folder.canonicalize().ok().ok_or_else(|| OpenError::NoFolder(shown.clone()))?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let config = match mcp::read_mcp_config(&file, lookup) {
+            Ok(config) => config,
+            Err(ExecutionError::NotFound { .. }) => return Err(OpenError::Empty(shown)),
+            Err(ExecutionError::Config { fault, .. }) => {
+                return Err(OpenError::Unreadable(problem(&name, &fault)));
+            }
+            Err(error) => return Err(OpenError::Unreadable(Problem::new(name, error.to_string()))),
+        };
+        let fatal = |it: &&ConfigFault| it.severity == Severity::Error && it.server.is_none();
+        if let Some(fault) = config.faults.iter().find(fatal) {
+            return Err(OpenError::Unreadable(problem(&name, fault)));
+        }
+        let mut problems: Vec<Problem> =
+            config.faults.iter().map(|fault| problem(&name, fault)).collect();
+        let client = Client::new(ClientOptions::with_environment(lookup));
+        let mut servers = Vec::new();
+        for mut server in config.servers {
+            server.anchor(&folder);
+            let added = if server.disabled { Ok(()) } else { client.add_server(server.clone()) };
+            let (name_there, at) = (server.name.clone(), server.at);
+            let config = match added {
+                Ok(()) => Some(server),
+                Err(error) => {
+                    problems.push(Problem::new(place(&name, at, &name_there), error.to_string()));
+                    None
+                }
+            };
+            servers.push(Server { name: name_there, config });
+        }
+        let broken = config.broken.into_iter().map(|name| Server { name, config: None });
+        servers.extend(broken);
+        Ok(Self { folder, problems, client, servers, file: name })
+    }
+
+    /// The names of the servers that can be started.
+    pub fn server_names(&self) -> Vec<String> {
+        self.client.server_names()
+    }
+
+    /// How many servers the file has switched off.
+    pub fn disabled(&self) -> Vec<&str> {
+        let disabled = |it: &&Server| it.config.as_ref().is_some_and(|it| it.disabled);
+        self.servers.iter().filter(disabled).map(|it| it.name.as_str()).collect()
+    }
+
+    /// The servers whose tools could have this public name; all of them where that cannot be told.
+    pub fn candidates(&self, tool: &str) -> Vec<String> {
+        let names: Vec<&str> = self.servers.iter().map(|it| it.name.as_str()).collect();
+        let parts = toolcrib_catalogue::naming::server_parts(&names);
+        let prefix = |part: &str| format!("{}__{part}__", Settings::default().namespace);
+        let fits = |name: &str| {
+            let at = names.iter().position(|it| *it == name);
+            at.is_some_and(|at| tool.starts_with(&prefix(&parts[at].text)))
+        };
+        let all = self.server_names();
+        let fitting: Vec<String> = all.iter().filter(|it| fits(it)).cloned().collect();
+        if fitting.is_empty() { all } else { fitting }
+    }
+
+    /// Begins to start these servers, all at once.
+    pub fn start(&self, names: &[String]) -> Vec<Arc<Connection>> {
+        names.iter().filter_map(|it| self.client.connection(it).ok()).collect()
+    }
+
+    /// The connection to a server, if it was started.
+    pub fn connection(&self, server: &str) -> Option<Arc<Connection>> {
+        self.client.connection(server).ok()
+    }
+
+    /// What all servers listed so far make together.
+    pub fn catalogue(
+        &self,
+        started: &[Arc<Connection>],
+    ) -> Result<(Catalogue, Vec<Listing>, Vec<Problem>), Conflict> {
+        let listing = |server: &Server| {
+            let connection = started.iter().find(|it| it.label() == server.name);
+            let config = server.config.as_ref();
+            Listing {
+                origin: Origin::Upstream(server.name.clone()),
+                style: config.and_then(|it| it.names).unwrap_or(NameStyle::Prefixed),
+                filter: config.map(|it| it.filter.clone()).unwrap_or_default(),
+                tools: connection.map(|it| it.tools()).unwrap_or_default(),
+            }
+        };
+        let listings: Vec<Listing> = self.servers.iter().map(listing).collect();
+        let (catalogue, mut problems) = Catalogue::build(&listings, &Settings::default())?;
+        for connection in started {
+            if let SourceState::Failed { cause, hint } = connection.state() {
+                let place = place(&self.file, connection.config().at, connection.label());
+                problems.push(Problem { subject: place, message: cause, hint });
+            }
+            problems.extend(connection.problems());
+        }
+        Ok((catalogue, listings, problems))
+    }
+
+    /// The line of `mcp.json` in which a server stands.
+    pub fn line_of(&self, server: &str) -> Option<usize> {
+        let config = self.servers.iter().find(|it| it.name == server)?.config.as_ref()?;
+        Some(config.at.0)
+    }
+
+    /// Ends all servers.
+    pub async fn close(&self) {
+        self.client.close().await;
+    }
+}
+
+fn place(file: &str, (line, column): (usize, usize), server: &str) -> String {
+    format!("{file}:{line}:{column}: server `{server}`")
+}
+
+fn problem(file: &str, fault: &ConfigFault) -> Problem {
+    let mut subject = file.to_owned();
+    if let Some((line, column)) = fault.at {
+        subject.push_str(&format!(":{line}:{column}"));
+    }
+    let names = [
+        fault.server.as_ref().map(|it| format!("server `{it}`")),
+        fault.field.as_ref().map(|it| format!("`{it}`")),
+    ];
+    for name in names.into_iter().flatten() {
+        subject.push_str(&format!(": {name}"));
+    }
+    Problem { subject, message: fault.message.clone(), hint: fault.hint.clone() }
+}
