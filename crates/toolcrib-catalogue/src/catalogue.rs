@@ -4,19 +4,23 @@
 //! rest, so that the same sources give the same bytes from start to start. A name leads to its tool
 //! by table, never by taking it apart.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{fmt, hash::BuildHasher, sync::Arc};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::{
     NameStyle, Problem, Tool, ToolFilter, Verdict,
     name::DEFAULT_NAMESPACE,
-    naming::{self, ServerPart},
+    naming::{self, Name},
 };
 
 /// The merged list of tools.
 #[derive(Debug, Default)]
 pub struct Catalogue {
     entries: Vec<Entry>,
-    by_name: HashMap<Arc<str>, usize>,
+    /// Places in `entries`, by the hash of their names.
+    by_name: HashTable<u32>,
+    hasher: DefaultHashBuilder,
     hidden: Vec<Hidden>,
 }
 
@@ -24,7 +28,7 @@ pub struct Catalogue {
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// What clients call it.
-    pub name: Arc<str>,
+    pub name: Name,
     /// Which of the listings it comes from.
     pub listing: usize,
     /// The tool.
@@ -50,7 +54,7 @@ pub enum Renamed {
 #[derive(Debug, Clone)]
 pub struct Hidden {
     /// What it would be called.
-    pub name: Arc<str>,
+    pub name: Name,
     /// Which of the listings it comes from.
     pub listing: usize,
     /// What its source calls it.
@@ -161,30 +165,50 @@ impl Catalogue {
         settings: &Settings,
     ) -> Result<(Self, Vec<Problem>), Conflict> {
         let mut problems = Vec::new();
-        let mut named = Vec::with_capacity(listings.iter().map(|it| it.tools.len()).sum());
-        let parts = upstream_parts(listings);
-        for (at, (listing, part)) in listings.iter().zip(&parts).enumerate() {
-            name_listing(at, listing, part.as_ref(), settings, &mut named, &mut problems);
-        }
-        // Stable, and each listing is sorted already: this merges runs rather than sorting anew.
-        named.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
-        let (mut entries, mut hidden) = (Vec::with_capacity(named.len()), Vec::new());
-        for (entry, verdict) in named {
-            match verdict {
-                Verdict::Taken => entries.push(entry),
-                Verdict::Excluded => hidden.push(entry.hide(HiddenBecause::Excluded)),
-                Verdict::NotIncluded => hidden.push(entry.hide(HiddenBecause::NotIncluded)),
+        let tools = listings.iter().map(|it| it.tools.len()).sum();
+        let (mut entries, mut hidden) = (Vec::with_capacity(tools), Vec::new());
+        let mut namers = namers(listings, settings);
+        namers.sort_by(|a, b| a.prefix.cmp(&b.prefix));
+        // Servers are nearly always in the order of their names by now, and no name stands twice.
+        let mut in_order = true;
+        for namer in namers {
+            let begin = entries.len();
+            let hidden_before = hidden.len();
+            in_order &= namer.name_all(&mut entries, &mut hidden);
+            // Where each name of the filter hid a tool, none is left to ask about.
+            let filter = &namer.listing.filter;
+            if !filter.include.is_empty() || filter.exclude.len() != hidden.len() - hidden_before {
+                unmatched(namer.listing, &mut problems);
             }
+            in_order &= begin == 0
+                || entries.get(begin).is_none_or(|it| *entries[begin - 1].name < *it.name);
         }
-        let entries = settle_clashes(entries, listings, &mut hidden, &mut problems)?;
-        let by_name =
-            entries.iter().enumerate().map(|(at, it)| (Arc::clone(&it.name), at)).collect();
-        Ok((Self { entries, by_name, hidden }, problems))
+        if !in_order {
+            entries.sort_by(|a, b| (*a.name).cmp(&*b.name));
+            entries = settle_clashes(entries, listings, &mut hidden, &mut problems)?;
+        }
+        hidden.sort_by(|a, b| (*a.name).cmp(&*b.name));
+        let mut catalogue = Self { entries, hidden, ..Self::default() };
+        catalogue.index();
+        Ok((catalogue, problems))
+    }
+
+    /// Fills the table that leads from a name to its place.
+    fn index(&mut self) {
+        let (names, hasher) = (&self.entries, &self.hasher);
+        let hash = |at: &u32| hasher.hash_one(&*names[*at as usize].name);
+        self.by_name.reserve(names.len(), hash);
+        for at in 0..u32::try_from(names.len()).unwrap_or(u32::MAX) {
+            self.by_name.insert_unique(hash(&at), at, hash);
+        }
     }
 
     /// The tool with this public name.
     pub fn get(&self, name: &str) -> Option<&Entry> {
-        self.by_name.get(name).map(|&at| &self.entries[at])
+        let at = self
+            .by_name
+            .find(self.hasher.hash_one(name), |&at| *self.entries[at as usize].name == *name);
+        at.map(|&at| &self.entries[at as usize])
     }
 
     /// All tools, sorted by name.
@@ -205,82 +229,153 @@ impl Entry {
     }
 }
 
-/// The server part of each listing that is a server's.
-fn upstream_parts(listings: &[Listing]) -> Vec<Option<ServerPart>> {
-    let servers: Vec<&str> = listings
-        .iter()
-        .filter_map(|it| match &it.origin {
-            Origin::Upstream(server) => Some(server.as_str()),
-            _ => None,
-        })
-        .collect();
-    let mut parts = naming::server_parts(&servers).into_iter();
-    listings.iter().map(|it| it.origin.is_upstream().then(|| parts.next()).flatten()).collect()
+/// What is needed to name the tools of one listing.
+struct Namer<'a> {
+    at: usize,
+    listing: &'a Listing,
+    /// What their names begin with; empty for bare names.
+    prefix: String,
+    /// The server that a hash stands for.
+    server: &'a str,
+    hashed: bool,
 }
 
-/// Names the tools of one listing and says what its filter says of each.
-fn name_listing(
-    at: usize,
-    listing: &Listing,
-    part: Option<&ServerPart>,
-    settings: &Settings,
-    named: &mut Vec<(Entry, Verdict)>,
-    problems: &mut Vec<Problem>,
-) {
-    let begin = named.len();
-    let originals: Vec<&str> = listing.tools.iter().map(|it| it.name.as_str()).collect();
-    let shared = naming::shared_tool_parts(&originals);
-    for (tool, shared) in listing.tools.iter().zip(shared) {
-        let (name, renamed) = match part {
-            Some(part) if listing.style == NameStyle::Prefixed => {
-                upstream_name(settings, part, &tool.name, shared, &listing.origin)
+fn namers<'a>(listings: &'a [Listing], settings: &Settings) -> Vec<Namer<'a>> {
+    let server = |it: &'a Listing| match &it.origin {
+        Origin::Upstream(server) => Some(server.as_str()),
+        _ => None,
+    };
+    let servers: Vec<&str> = listings.iter().filter_map(server).collect();
+    let mut parts = naming::server_parts(&servers).into_iter();
+    let namer = |(at, listing): (usize, &'a Listing)| {
+        let server = server(listing);
+        let part = server.and_then(|_| parts.next());
+        let part = part.filter(|_| listing.style == NameStyle::Prefixed);
+        let prefix = part.as_ref().map(|it| naming::prefix(&settings.namespace, &it.text));
+        Namer {
+            at,
+            listing,
+            prefix: prefix.unwrap_or_default(),
+            server: server.unwrap_or_default(),
+            hashed: part.is_some_and(|it| it.hashed),
+        }
+    };
+    listings.iter().enumerate().map(namer).collect()
+}
+
+impl Namer<'_> {
+    /// Names the tools, sorts them, and puts each where the filter says. Returns whether no name
+    /// stands twice.
+    fn name_all(&self, entries: &mut Vec<Entry>, hidden: &mut Vec<Hidden>) -> bool {
+        let mut text = String::new();
+        let mut named: Vec<Named> = Vec::with_capacity(self.listing.tools.len());
+        for (at, tool) in self.listing.tools.iter().enumerate() {
+            let begin = text.len();
+            let cut = naming::push_name(&mut text, &self.prefix, &tool.name, self.server);
+            let renamed = match (cut, self.hashed) {
+                (true, _) => Renamed::Cut,
+                (false, true) => Renamed::LikeServer,
+                (false, false) => Renamed::No,
+            };
+            named.push(Named::new(&text, begin, self.first(&text[begin..]), at, renamed));
+        }
+        named.sort_by(|a, b| a.order(b, &text));
+        let unique = named.windows(2).all(|pair| pair[0].name(&text) != pair[1].name(&text));
+        if !unique {
+            self.tell_apart(&mut named, &mut text);
+            named.sort_by(|a, b| a.order(b, &text));
+        }
+        let buffer: Arc<str> = text.into();
+        for Named { range, at, renamed, .. } in named {
+            let name = Name::slice(&buffer, range);
+            let tool = &self.listing.tools[at];
+            let entry = Entry { name, listing: self.at, tool: Arc::clone(tool), renamed };
+            match self.listing.filter.verdict(&tool.name) {
+                Verdict::Taken => entries.push(entry),
+                Verdict::Excluded => hidden.push(entry.hide(HiddenBecause::Excluded)),
+                Verdict::NotIncluded => hidden.push(entry.hide(HiddenBecause::NotIncluded)),
             }
-            _ => {
-                let (name, cut) = naming::bare(&tool.name, ["", &tool.name]);
-                (name, if cut { Renamed::Cut } else { Renamed::No })
-            }
-        };
-        let verdict = listing.filter.verdict(&tool.name);
-        let entry = Entry { name: name.into(), listing: at, tool: Arc::clone(tool), renamed };
-        named.push((entry, verdict));
+        }
+        unique
     }
-    named[begin..].sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
-    if !listing.tools.is_empty() {
-        for name in listing.filter.unmatched(&listing.tools) {
-            problems.push(unmatched(listing, name, &originals));
+
+    /// The first letters behind the prefix, as a number in the order of the names.
+    fn first(&self, name: &str) -> u64 {
+        // A prefix so long that names were cut inside it tells nothing of what follows.
+        if naming::HEAD_LEN <= self.prefix.len() {
+            return 0;
+        }
+        let rest = &name.as_bytes()[self.prefix.len()..];
+        let mut bytes = [0; 8];
+        let length = rest.len().min(8);
+        bytes[..length].copy_from_slice(&rest[..length]);
+        u64::from_be_bytes(bytes)
+    }
+
+    /// Adds a hash where different tools have one name.
+    fn tell_apart(&self, sorted: &mut [Named], text: &mut String) {
+        let original = |it: &Named| &self.listing.tools[it.at].name;
+        let mut begin = 0;
+        while begin < sorted.len() {
+            let name = sorted[begin].name(text).to_owned();
+            let length = sorted[begin..].iter().take_while(|it| it.name(text) == name).count();
+            let alike = &mut sorted[begin..begin + length];
+            begin += length;
+            if alike.iter().all(|it| original(it) == original(&alike[0])) {
+                continue;
+            }
+            for it in alike {
+                let start = text.len();
+                text.push_str(&naming::tell_apart(&name, original(it), self.server));
+                *it = Named::new(text, start, self.first(&text[start..]), it.at, Renamed::LikeTool);
+            }
         }
     }
 }
 
-fn upstream_name(
-    settings: &Settings,
-    part: &ServerPart,
-    tool: &str,
-    shared: Option<String>,
-    origin: &Origin,
-) -> (String, Renamed) {
-    let tool_part = shared.as_deref().map_or_else(|| naming::sanitised(tool), Into::into);
-    let server = if let Origin::Upstream(server) = origin { server.as_str() } else { "" };
-    let (name, cut) = naming::prefixed(&settings.namespace, &part.text, &tool_part, [server, tool]);
-    let renamed = match (cut, shared, part.hashed) {
-        (true, ..) => Renamed::Cut,
-        (_, Some(_), _) => Renamed::LikeTool,
-        (_, None, true) => Renamed::LikeServer,
-        (_, None, false) => Renamed::No,
-    };
-    (name, renamed)
+/// A tool that has a name and not yet a place.
+struct Named {
+    /// Settles most comparisons without a look at the name.
+    first: u64,
+    /// Where its name stands in the text of all names.
+    range: (u32, u32),
+    /// Which of the listing's tools it is.
+    at: usize,
+    renamed: Renamed,
 }
 
-fn unmatched(listing: &Listing, name: &str, known: &[&str]) -> Problem {
-    let list = if listing.filter.include.contains(name) { "include" } else { "exclude" };
-    let message = format!("`{list}` names `{name}`, and the server has no such tool");
-    let problem = Problem::new(listing.origin.subject(), message);
-    if name.contains('*') {
-        return problem.hint("the lists of a server take exact names, without `*`");
+impl Named {
+    /// The name is what stands in `text` from `begin` on.
+    fn new(text: &str, begin: usize, first: u64, at: usize, renamed: Renamed) -> Self {
+        // A source's names are bounded far below 4 GB.
+        let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        Self { first, range: (place(begin), place(text.len())), at, renamed }
     }
-    match crate::nearest(name, known.iter().copied()) {
-        Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
-        None => problem.hint("`toolcrib tools` lists the names; take the part after the server's"),
+
+    fn name<'a>(&self, text: &'a str) -> &'a str {
+        &text[self.range.0 as usize..self.range.1 as usize]
+    }
+
+    fn order(&self, other: &Self, text: &str) -> std::cmp::Ordering {
+        self.first.cmp(&other.first).then_with(|| self.name(text).cmp(other.name(text)))
+    }
+}
+
+/// Tells the names in a listing's filter that none of its tools has.
+fn unmatched(listing: &Listing, problems: &mut Vec<Problem>) {
+    if listing.tools.is_empty() {
+        return;
+    }
+    for name in listing.filter.unmatched(&listing.tools) {
+        let list = if listing.filter.include.contains(name) { "include" } else { "exclude" };
+        let message = format!("`{list}` names `{name}`, and the server has no such tool");
+        let known = listing.tools.iter().map(|it| it.name.as_str());
+        let hint = match crate::nearest(name, known) {
+            _ if name.contains('*') => "the lists of a server take exact names, without `*`".into(),
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "`toolcrib tools --json` lists the server's own names under `tool`".to_owned(),
+        };
+        problems.push(Problem::new(listing.origin.subject(), message).hint(hint));
     }
 }
 
@@ -294,7 +389,7 @@ fn settle_clashes(
     let rank = |it: &Entry| (listings[it.listing].origin.is_upstream(), it.listing);
     let mut kept: Vec<Entry> = Vec::with_capacity(sorted.len());
     for mut entry in sorted {
-        let Some(before) = kept.last_mut().filter(|it| it.name == entry.name) else {
+        let Some(before) = kept.last_mut().filter(|it| *it.name == *entry.name) else {
             kept.push(entry);
             continue;
         };

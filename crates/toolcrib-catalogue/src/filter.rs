@@ -11,6 +11,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use hashbrown::HashSet;
+
 use crate::Tool;
 
 /// The `include` and `exclude` lists of one server.
@@ -90,8 +92,12 @@ impl ToolFilter {
 
     /// Names in either list that none of `tools` has, so that a slip of the pen is told.
     pub fn unmatched<'a>(&'a self, tools: &[Arc<Tool>]) -> Vec<&'a str> {
-        let known: BTreeSet<&str> = tools.iter().map(|it| it.name.as_str()).collect();
         let listed = self.include.iter().chain(&self.exclude).map(String::as_str);
+        // A look through the tools for each of a few names is cheaper than a set of all of them.
+        if self.include.len() + self.exclude.len() <= 8 {
+            return listed.filter(|name| !tools.iter().any(|it| it.name == *name)).collect();
+        }
+        let known: HashSet<&str> = tools.iter().map(|it| it.name.as_str()).collect();
         listed.filter(|it| !known.contains(it)).collect()
     }
 }

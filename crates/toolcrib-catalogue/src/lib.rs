@@ -42,7 +42,7 @@ pub use catalogue::{
 pub use filter::{ToolFilter, Verdict};
 pub use json::Json;
 pub use name::{NamespacedName, namespace_tool_name, parse_namespaced_name};
-pub use naming::NameStyle;
+pub use naming::{Name, NameStyle};
 pub use outcome::{Outcome, OutcomeFault, Part, PartKind};
 pub use problem::{Problem, nearest};
 pub use schema::extract_schema;

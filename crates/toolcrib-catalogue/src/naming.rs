@@ -9,7 +9,9 @@
 //! * tools of one server that sanitise alike all get a hash;
 //! * what is longer than [`MAX_LEN`] loses its middle to a hash, since both ends tell names apart.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, fmt, ops::Deref, sync::Arc};
+
+use hashbrown::HashMap;
 
 use crate::name::sanitise;
 
@@ -18,7 +20,7 @@ pub const MAX_LEN: usize = 64;
 
 const HASH_LEN: usize = 8;
 const TAIL_LEN: usize = 23;
-const HEAD_LEN: usize = MAX_LEN - TAIL_LEN - HASH_LEN - 2;
+pub(crate) const HEAD_LEN: usize = MAX_LEN - TAIL_LEN - HASH_LEN - 2;
 
 /// Whether the name of an upstream tool says where it comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,6 +30,39 @@ pub enum NameStyle {
     Prefixed,
     /// `tool`.
     Bare,
+}
+
+/// A public name. The names of one server share a buffer, so that a large catalogue is quick to build.
+#[derive(Clone)]
+pub struct Name {
+    buffer: Arc<str>,
+    range: (u32, u32),
+}
+
+impl Name {
+    pub(crate) fn slice(buffer: &Arc<str>, range: (u32, u32)) -> Self {
+        Self { buffer: Arc::clone(buffer), range }
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.buffer[self.range.0 as usize..self.range.1 as usize]
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
 }
 
 /// What stands for a server in the names of its tools, and whether a hash had to be added.
@@ -70,42 +105,35 @@ pub fn server_parts(servers: &[&str]) -> Vec<ServerPart> {
     parts.collect()
 }
 
-/// The last part of a tool's name, for each of one server's tools; `None` where it is the plain
-/// sanitised name.
-pub(crate) fn shared_tool_parts<'a>(tools: &[&'a str]) -> Vec<Option<String>> {
-    let clean: Vec<Cow<'a, str>> = tools.iter().map(|it| sanitised(it)).collect();
-    let mut first: HashMap<&str, usize> = HashMap::with_capacity(clean.len());
-    let mut parts = vec![None; tools.len()];
-    for (at, part) in clean.iter().enumerate() {
-        let before = *first.entry(part).or_insert(at);
-        if tools[before] != tools[at] {
-            parts[before] = Some(with_hash(part, tools[before]));
-            parts[at] = Some(with_hash(part, tools[at]));
-        }
+/// Appends the public name of a tool: `{prefix}{tool}`, sanitised and cut to [`MAX_LEN`]. `server` is what
+/// the hash of a cut stands for, besides the tool. Returns whether it was cut.
+pub(crate) fn push_name(name: &mut String, prefix: &str, tool: &str, server: &str) -> bool {
+    let begin = name.len();
+    name.push_str(prefix);
+    if prefix.is_empty() {
+        // Nothing but the tool: keep all that the protocol allows in a name.
+        let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        name.extend(tool.chars().map(|c| if legal(c) { c } else { '_' }));
+    } else {
+        name.push_str(&sanitised(tool));
     }
-    parts
+    cut(name, begin, server, tool)
 }
 
-/// `namespace__server__tool`, cut to [`MAX_LEN`]. `identity` is what the hash of a cut stands for.
-pub(crate) fn prefixed(
-    namespace: &str,
-    server: &str,
-    tool: &str,
-    identity: [&str; 2],
-) -> (String, bool) {
-    let mut name = String::with_capacity(namespace.len() + server.len() + tool.len() + 4);
-    name.extend([namespace, "__", server, "__", tool]);
-    cut(name, identity)
+/// What all names of a server begin with.
+pub(crate) fn prefix(namespace: &str, server_part: &str) -> String {
+    format!("{namespace}__{server_part}__")
 }
 
-/// The name of a tool that stands for itself, with only what the protocol allows in a name.
-pub(crate) fn bare(tool: &str, identity: [&str; 2]) -> (String, bool) {
-    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    cut(tool.chars().map(|c| if legal(c) { c } else { '_' }).collect(), identity)
+/// Adds a hash to a name that another tool of the same server has too.
+pub(crate) fn tell_apart(name: &str, tool: &str, server: &str) -> String {
+    let mut name = with_hash(name, tool);
+    cut(&mut name, 0, server, tool);
+    name
 }
 
 /// `text` sanitised, borrowed where nothing changes.
-pub(crate) fn sanitised(text: &str) -> Cow<'_, str> {
+fn sanitised(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
         Cow::Borrowed(text)
     } else {
@@ -113,14 +141,17 @@ pub(crate) fn sanitised(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn cut(name: String, identity: [&str; 2]) -> (String, bool) {
+/// Cuts the name that stands from `begin` on.
+fn cut(text: &mut String, begin: usize, server: &str, tool: &str) -> bool {
+    let name = &text[begin..];
     // Only ASCII gets here but for a namespace, which configuration keeps to ASCII.
     if name.len() <= MAX_LEN || !name.is_ascii() {
-        return (name, false);
+        return false;
     }
-    let (head, tail) = (&name[..HEAD_LEN], &name[name.len() - TAIL_LEN..]);
-    let hash = hash(&identity.join("\0"));
-    (format!("{head}_{hash}_{tail}"), true)
+    let identity = [server, tool].join("\0");
+    let middle = begin + HEAD_LEN..text.len() - TAIL_LEN;
+    text.replace_range(middle, &format!("_{}_", hash(&identity)));
+    true
 }
 
 /// Runs of `_` as one, none at the ends.
@@ -139,10 +170,18 @@ fn hash(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn parts(servers: &[&str]) -> Vec<String> {
         server_parts(servers).into_iter().map(|it| it.text).collect()
+    }
+
+    fn name_of(part: &str, tool: &str, server: &str) -> String {
+        let mut name = String::new();
+        push_name(&mut name, &prefix("mcp", part), tool, server);
+        name
     }
 
     #[test]
@@ -174,7 +213,7 @@ mod tests {
         let mut seen = HashMap::new();
         for part in &parts {
             for tool in words {
-                let (name, _) = prefixed("mcp", part, tool, [part, tool]);
+                let name = name_of(part, tool, part);
                 let before = seen.insert(name.clone(), (part, tool));
                 assert_eq!(before, None, "{name} is {part} {tool}");
             }
@@ -183,11 +222,35 @@ mod tests {
 
     #[test]
     fn a_long_name_keeps_both_ends() {
-        let (name, was_cut) = prefixed("mcp", "s", &"t".repeat(99), ["s", "x"]);
-        assert!(was_cut);
+        let name = name_of("s", &"t".repeat(99), "s");
         assert_eq!(name.len(), MAX_LEN);
-        insta::assert_snapshot!(name, @"mcp__s__ttttttttttttttttttttttt_30ebba97_ttttttttttttttttttttttt");
-        let (other, _) = prefixed("mcp", "s", &"t".repeat(99), ["s", "y"]);
-        assert_ne!(name, other);
+        insta::assert_snapshot!(name, @"mcp__s__ttttttttttttttttttttttt_86083d84_ttttttttttttttttttttttt");
+        assert_ne!(name, name_of("s", &"t".repeat(98), "s"));
+        assert_ne!(name, name_of("s", &"t".repeat(99), "s."));
+    }
+
+    fn name() -> impl Strategy<Value = String> {
+        let words = vec!["a", "b", "_", "__", ".", "-", " ", "é", "\u{202e}", "\n", "mcp__"];
+        let piece = prop_oneof![9 => prop::sample::select(words).prop_map(String::from), 1 => any::<String>()];
+        prop::collection::vec(piece, 0..8).prop_map(|it| it.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100_000))]
+
+        /// Whatever servers and tools are called: their parts differ if the servers do, and public
+        /// names are short and made of what every client takes.
+        #[test]
+        fn any_names(servers in prop::collection::hash_set(name(), 1..5), tool in name()) {
+            let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
+            let mut names = std::collections::HashSet::new();
+            for (server, part) in servers.iter().zip(server_parts(&servers)) {
+                let name = name_of(&part.text, &tool, server);
+                prop_assert!(name.len() <= MAX_LEN);
+                prop_assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'), "{}", name);
+                crate::parse_namespaced_name(&name).ok();
+                prop_assert!(names.insert(name.clone()), "{} twice of {:?}", name, servers);
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::RequestError;
+use crate::error::RequestError;
 
 pub(crate) type Answer = Result<Bytes, RequestError>;
 

@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     board::{Answer, Board},
-    client::{ConnectError, Greeting, Link, Options, RequestError, Target},
+    client::{Greeting, Link, Options, Target},
+    error::{ConnectError, RequestError},
     frame::{self, Id, push_string},
     http::{Endpoint, Http},
     legacy_sse::SseLink,

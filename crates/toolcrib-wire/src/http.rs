@@ -21,7 +21,7 @@ use rustls::{
 };
 
 use crate::{
-    client::{ConnectError, RequestError},
+    error::{ConnectError, RequestError},
     sse,
     text::plain,
 };

@@ -50,6 +50,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::End => f.write_str("unexpected end"),
+            Self::Unexpected(c) if c.is_ascii_graphic() => write!(f, "unexpected `{c}`"),
             Self::Unexpected(c) => write!(f, "unexpected `{}`", c.escape_default()),
             Self::NotUtf8 => f.write_str("invalid UTF-8"),
             Self::Control => f.write_str("control character in a string"),

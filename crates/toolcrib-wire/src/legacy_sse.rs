@@ -11,7 +11,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     board::{Answer, Board},
-    client::{ConnectError, Inbox, RequestError, receive},
+    client::{Inbox, receive},
+    error::{ConnectError, RequestError},
     http::{Events, Http, authority, refusal},
 };
 

@@ -10,6 +10,7 @@ pub mod frame;
 pub mod revision;
 pub mod sse;
 pub mod text;
+mod error;
 mod board;
 mod reaper;
 mod stdio;
@@ -20,7 +21,8 @@ mod client;
 mod handshake;
 
 pub use board::Ending;
-pub use client::{ConnectError, Greeting, Inbox, Options, Peer, RequestError, Target};
+pub use client::{Greeting, Inbox, Options, Peer, Target};
+pub use error::{ConnectError, RequestError};
 pub use frame::{Frame, FrameError, FrameFault, Id, RpcError};
 pub use http::Endpoint;
 pub use reaper::Reaper;

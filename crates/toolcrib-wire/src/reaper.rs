@@ -21,9 +21,9 @@ while read -r verb group; do
   esac
 done
 [ "$groups" = " " ] && exit
-for group in $groups; do kill -TERM -- "-$group"; done 2>/dev/null
+for group in $groups; do kill -TERM "-$group"; done 2>/dev/null
 sleep 1
-for group in $groups; do kill -KILL -- "-$group"; done 2>/dev/null
+for group in $groups; do kill -KILL "-$group"; done 2>/dev/null
 "#;
 
 /// Ends the process groups it knows when this process ends, however it ends.

@@ -28,7 +28,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     board::{Answer, Board},
-    client::{ConnectError, Inbox, Options, RequestError, receive},
+    client::{Inbox, Options, receive},
+    error::{ConnectError, RequestError},
     text::{Masker, plain},
 };
 
@@ -86,12 +87,16 @@ impl Pipe {
         let board = Arc::new(Board::default());
         let last_words = Arc::new(LastWords { masker, ..LastWords::default() });
         let stop = CancellationToken::new();
-        let ended = CancellationToken::new();
+        let (ended, spoken) = (CancellationToken::new(), CancellationToken::new());
         if let Some(stdin) = child.stdin.take() {
             tasks.spawn(write_lines(stdin, outgoing, stop.clone()));
         }
         if let Some(stderr) = child.stderr.take() {
-            tasks.spawn(log_lines(stderr, name.clone(), Arc::clone(&last_words)));
+            let (name, words, spoken) = (name.clone(), Arc::clone(&last_words), spoken.clone());
+            tasks.spawn(async move {
+                log_lines(stderr, &name, &words).await;
+                spoken.cancel();
+            });
         }
         if let Some(stdout) = child.stdout.take() {
             let reader = LineReader::new(stdout, max_frame);
@@ -105,6 +110,8 @@ impl Pipe {
         let (board2, words, stop2) = (Arc::clone(&board), Arc::clone(&last_words), stop.clone());
         tasks.spawn(async move {
             let cause = end_of(&mut child, group, &ended, &stop2).await;
+            // Its last words may still be in the pipe; a child of its own may hold that open.
+            drop(timeout(Duration::from_millis(200), spoken.cancelled()).await);
             board2.close(&words.after(&cause));
             stop2.cancel();
             end_group(&mut child, group).await;
@@ -287,7 +294,7 @@ async fn read_frames<R: AsyncRead + Unpin>(
     }
 }
 
-async fn log_lines<R: AsyncRead + Unpin>(stderr: R, name: String, words: Arc<LastWords>) {
+async fn log_lines<R: AsyncRead + Unpin>(stderr: R, name: &str, words: &LastWords) {
     let mut reader = LineReader::new(stderr, LOG_LINE);
     loop {
         match reader.next_line().await {

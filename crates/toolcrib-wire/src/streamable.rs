@@ -10,7 +10,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     board::{Answer, Board},
-    client::{Inbox, RequestError, Returned, receive, returned},
+    client::{Inbox, Returned, receive, returned},
+    error::RequestError,
     http::{Http, has_media_type, is_event_stream, refusal},
     revision::Revision,
 };

@@ -6,7 +6,8 @@ use std::{
 };
 
 use toolcrib_catalogue::{
-    Catalogue, Conflict, Listing, NameStyle, Origin, Problem, Settings, Source, SourceState,
+    Catalogue, ClientError, Conflict, Listing, NameStyle, Origin, Problem, Settings, Source,
+    SourceState,
 };
 use toolcrib_sources::mcp::{
     self, Client, ClientOptions, ConfigFault, Connection, ExecutionError, Lookup, ServerConfig,
@@ -100,7 +101,11 @@ impl Workspace {
             let config = match added {
                 Ok(()) => Some(server),
                 Err(error) => {
-                    problems.push(Problem::new(place(&name, at, &name_there), error.to_string()));
+                    let message = match &error {
+                        ClientError::Incomplete { field, .. } => format!("it has no `{field}`"),
+                        error => error.to_string(),
+                    };
+                    problems.push(Problem::new(place(&name, at, &name_there), message));
                     None
                 }
             };

@@ -7,6 +7,7 @@
 mod document;
 mod fault;
 mod server;
+mod entry;
 
 use std::{fs, io, path::Path};
 

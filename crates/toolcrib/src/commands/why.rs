@@ -55,7 +55,7 @@ impl Story<'_> {
 
     fn shown(&self, entry: &Entry) -> String {
         let reason = match entry.renamed {
-            Renamed::No if entry.name.as_ref() == entry.tool.name => "the server's own name",
+            Renamed::No if *entry.name == *entry.tool.name => "the server's own name",
             Renamed::No => "namespace, server and tool, joined by __",
             Renamed::LikeServer => {
                 "a hash stands in the server's part: another server of mcp.json could be taken for it"
@@ -93,7 +93,8 @@ impl Story<'_> {
     }
 
     fn unknown(&self, name: &str) -> String {
-        let names = self.catalogue.entries().iter().map(|it| &*it.name);
+        let hidden = self.catalogue.hidden().iter().map(|it| &*it.name);
+        let names = self.catalogue.entries().iter().map(|it| &*it.name).chain(hidden);
         let mut text = format!("there is no tool {}\n", styled(BOLD, &terminal::clean(name)));
         if let Some(meant) = nearest(name, names) {
             text.push_str(&format!("  did you mean {meant}?\n"));

@@ -1,1 +1,18 @@
-//! x
+//! All integration tests, in one binary: against real processes and real sockets.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "these are tests"
+)]
+
+mod kit;
+mod tidy;
+mod upstreams;
+mod connections;
+mod processes;
+mod cli;
+mod config;
+mod vectors;
+mod real;
+mod readme;

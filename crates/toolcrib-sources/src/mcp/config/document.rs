@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use toolcrib_wire::json::{self, Fault, Keys};
 
-use super::{Config, fault::ConfigFault, server};
+use super::{Config, entry, fault::ConfigFault};
 use crate::mcp::env::Lookup;
 
 /// Keys of the file itself. `inputs` is what VS Code asks its user for, and we cannot.
@@ -96,7 +96,11 @@ fn servers_of<'a>(root: &Node<'a>, faults: &mut Vec<ConfigFault>) -> Option<Node
         match &*key {
             "mcpServers" | "servers" => {
                 if let Some((before, _)) = &found {
-                    let message = format!("the file has `{before}` and `{key}`");
+                    let message = if *before == key {
+                        format!("the file has `{key}` twice")
+                    } else {
+                        format!("the file has `{before}` and `{key}`")
+                    };
                     let fault = ConfigFault::of_file(message).at(place);
                     faults.push(fault.hint("put all servers under one `mcpServers`"));
                     return None;
@@ -150,7 +154,7 @@ fn read_servers(servers: &Node<'_>, lookup: Lookup<'_>, config: &mut Config) {
             }
             continue;
         }
-        match server::read(&name, &node, lookup, &mut config.faults) {
+        match entry::read(&name, &node, lookup, &mut config.faults) {
             Some(server) => config.servers.push(server),
             None => config.broken.push(name.into_owned()),
         }
@@ -241,6 +245,8 @@ fn blank(comment: &mut [u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -260,5 +266,75 @@ mod tests {
         check("/* open", "/*open");
         check("\u{feff}{}", "{}");
         check("\"\\", "\"\\");
+    }
+
+    /// Pieces of which a configuration, or something like one, can be put together.
+    fn pieces() -> impl Strategy<Value = String> {
+        let words = vec![
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"",
+            "\\",
+            "//",
+            "/*",
+            "*/",
+            "\n",
+            " ",
+            "null",
+            "true",
+            "-1",
+            "1e9",
+            "1e999",
+            "\"mcpServers\"",
+            "\"servers\"",
+            "\"command\"",
+            "\"args\"",
+            "\"env\"",
+            "\"url\"",
+            "\"headers\"",
+            "\"transport\"",
+            "\"type\"",
+            "\"timeout\"",
+            "\"include\"",
+            "\"rate\"",
+            "\"${S}\"",
+            "\"${\"",
+            "\"http://h/${S}\"",
+            "\"stdio\"",
+            "\"10/s\"",
+            "\u{feff}",
+            "\u{0}",
+            "é",
+            "{\"mcpServers\":{\"a\":{",
+            "\"x\":\"${S}\"",
+            "\"command\":\"${S}\",\"args\":[\"${S}\"]",
+            "}}}",
+        ];
+        let piece = prop_oneof![9 => prop::sample::select(words).prop_map(String::from), 1 => any::<String>()];
+        prop::collection::vec(piece, 0..24).prop_map(|it| it.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100_000))]
+
+        /// No text makes the reader panic, and no value of a variable shows in what it says.
+        #[test]
+        fn any_text(text in pieces()) {
+            let secret = "s3cr3t-value";
+            let config = read(text.as_bytes(), &|_| Some(secret.to_owned()));
+            let shown: Vec<String> = config.faults.iter().map(ToString::to_string).collect();
+            let shown = format!("{shown:?} {config:?}");
+            prop_assert!(!shown.contains(secret), "{}", shown);
+            for server in &config.servers {
+                let target = server.target(&[]).map_err(|it| it.to_string());
+                if let Err(error) = target {
+                    prop_assert!(!error.contains(secret), "{}", error);
+                }
+            }
+        }
     }
 }

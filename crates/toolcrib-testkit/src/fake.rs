@@ -1,0 +1,238 @@
+//! The fake server itself, whatever it is reached over.
+
+use std::{fs::OpenOptions, io::Write, process::Command, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use toolcrib_wire::{
+    Frame, Id, RpcError,
+    frame::{notification, response},
+};
+
+use crate::plan::{Act, Fault, Plan, PlanTool, Speaks};
+
+/// What to do after a message.
+pub(crate) enum Reaction {
+    /// Nothing.
+    Nothing,
+    /// Send this.
+    Send(Bytes),
+    /// Send these bytes, message or not.
+    SendRaw(Vec<u8>),
+    /// Send these bytes, then end.
+    SendAndEnd(Vec<u8>),
+    /// Never answer.
+    Silence,
+}
+
+pub(crate) struct Fake {
+    pub(crate) plan: Plan,
+    tools: Mutex<Vec<PlanTool>>,
+    greeted: Mutex<bool>,
+}
+
+impl Fake {
+    pub(crate) fn new(plan: Plan) -> Arc<Self> {
+        let tools = Mutex::new(plan.tools.clone());
+        Arc::new(Self { plan, tools, greeted: Mutex::new(false) })
+    }
+
+    /// Takes a message. What the server says of its own accord goes to `aside`.
+    pub(crate) async fn take(
+        &self,
+        text: &Bytes,
+        headers: &Value,
+        aside: &mpsc::Sender<Bytes>,
+    ) -> Reaction {
+        let frame = Frame::read(text).unwrap();
+        self.note(text);
+        let Frame::Request { id, method, params } = frame else { return Reaction::Nothing };
+        let params: Value =
+            params.map(|it| serde_json::from_slice(&it).unwrap()).unwrap_or_else(|| json!({}));
+        let known = match self.plan.speaks {
+            Speaks::Legacy => method != "server/discover" && method != "subscriptions/listen",
+            Speaks::Modern => method != "initialize",
+        };
+        if !known {
+            return self.unknown(&id, &method);
+        }
+        match method.as_str() {
+            "initialize" => {
+                *self.greeted.lock() = true;
+                answer(&id, &self.initialized())
+            }
+            "server/discover" => answer(&id, &discovered()),
+            "subscriptions/listen" => {
+                let acknowledged = json!({ "notifications": { "toolsListChanged": true },
+                    "_meta": { "io.modelcontextprotocol/subscriptionId": id.to_string() } });
+                let text = acknowledged.to_string();
+                let method = "notifications/subscriptions/acknowledged";
+                aside.send(notification(method, Some(text.as_bytes()))).await.ok();
+                Reaction::Silence
+            }
+            "tools/list" => self.list(&id, &params),
+            "tools/call" => self.call(&id, &params, headers, aside).await,
+            _ => self.unknown(&id, &method),
+        }
+    }
+
+    fn note(&self, text: &[u8]) {
+        let Some(path) = &self.plan.notes else { return };
+        let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+        file.write_all(&[text, b"\n"].concat()).unwrap();
+    }
+
+    fn unknown(&self, id: &Id, method: &str) -> Reaction {
+        if self.plan.has(&Fault::DiesOfUnknown) {
+            return Reaction::SendAndEnd(Vec::new());
+        }
+        if self.plan.has(&Fault::SwallowsUnknown) {
+            return Reaction::Silence;
+        }
+        refuse(id, -32601, &format!("no such method: {method}"))
+    }
+
+    fn initialized(&self) -> Value {
+        json!({
+            "protocolVersion": self.plan.revision,
+            "capabilities": { "tools": { "listChanged": true } },
+            "serverInfo": { "name": "fake", "version": "1" },
+        })
+    }
+
+    fn list(&self, id: &Id, params: &Value) -> Reaction {
+        if self.plan.has(&Fault::NoList) {
+            return refuse(id, -32603, "the list is lost");
+        }
+        let tools = self.tools.lock();
+        let begin: usize = params["cursor"].as_str().map_or(0, |it| it.parse().unwrap());
+        let size = self.plan.page_size.unwrap_or(usize::MAX);
+        let page: Vec<Value> = tools.iter().skip(begin).take(size).map(definition).collect();
+        let next = begin.saturating_add(size);
+        let mut result = json!({ "tools": page });
+        if self.plan.has(&Fault::EndlessList) {
+            result["nextCursor"] = json!(begin.to_string());
+        } else if next < tools.len() {
+            result["nextCursor"] = json!(next.to_string());
+        }
+        answer(id, &self.dated(result))
+    }
+
+    /// A result as the era wants it.
+    fn dated(&self, mut result: Value) -> Value {
+        if self.plan.speaks == Speaks::Modern {
+            result["resultType"] = json!("complete");
+            result["ttlMs"] = json!(0);
+            result["cacheScope"] = json!("private");
+        }
+        result
+    }
+
+    async fn call(
+        &self,
+        id: &Id,
+        params: &Value,
+        headers: &Value,
+        aside: &mpsc::Sender<Bytes>,
+    ) -> Reaction {
+        let name = params["name"].as_str().unwrap_or_default();
+        let tool = self.tools.lock().iter().find(|it| it.name == name).cloned();
+        let Some(tool) = tool else { return refuse(id, -32602, &format!("no such tool: {name}")) };
+        let echo = params.get("arguments").cloned().unwrap_or(json!({})).to_string();
+        match tool.act {
+            Act::Echo => self.text(id, &echo),
+            Act::Result(result) => Reaction::Send(response(id, Ok(result.as_bytes()))),
+            Act::Line(line) => Reaction::SendRaw(line.replace("$ID", &id.to_string()).into_bytes()),
+            Act::Fail => {
+                let text = json!([{ "type": "text", "text": "it did not work" }]);
+                answer(id, &self.dated(json!({ "content": text, "isError": true })))
+            }
+            Act::Error(code) => refuse(id, code, "no"),
+            Act::Sleep(time) => {
+                tokio::time::sleep(Duration::from_millis(time)).await;
+                self.text(id, &echo)
+            }
+            Act::Hang => Reaction::Silence,
+            Act::Crash => Reaction::SendAndEnd(Vec::new()),
+            Act::CrashOnce(file) => {
+                if file.exists() {
+                    return self.text(id, &echo);
+                }
+                std::fs::write(file, "crashed").unwrap();
+                Reaction::SendAndEnd(Vec::new())
+            }
+            Act::HalfFrame => {
+                let Reaction::Send(whole) = self.text(id, &echo) else { return Reaction::Nothing };
+                Reaction::SendAndEnd(whole[..whole.len() / 2].to_vec())
+            }
+            Act::Garbage(lines) => {
+                let mut text = "garbage \u{1b}[31m{]\n\n".repeat(lines).into_bytes();
+                if let Reaction::Send(answer) = self.text(id, &echo) {
+                    text.extend_from_slice(&answer);
+                }
+                Reaction::SendRaw(text)
+            }
+            Act::Big(size) => self.text(id, &"x".repeat(size)),
+            Act::Env => {
+                let mut names: Vec<String> =
+                    std::env::vars().map(|(name, value)| format!("{name}={value}")).collect();
+                names.sort();
+                self.text(id, &names.join("\n"))
+            }
+            Act::Headers => self.text(id, &headers.to_string()),
+            Act::Add(name) => {
+                self.tools.lock().push(PlanTool { name, act: Act::Echo, read_only: false });
+                let note = notification("notifications/tools/list_changed", None);
+                aside.send(note).await.ok();
+                self.text(id, &echo)
+            }
+            Act::Stderr(text) => {
+                std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
+                self.text(id, &echo)
+            }
+            Act::Family => {
+                let mut child = Command::new("sh");
+                child.args(["-c", "trap '' TERM HUP INT; while :; do sleep 1; done"]);
+                child.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+                let child = child.spawn().unwrap().id();
+                self.text(id, &format!("{} {child}", std::process::id()))
+            }
+        }
+    }
+
+    fn text(&self, id: &Id, text: &str) -> Reaction {
+        let result = json!({ "content": [{ "type": "text", "text": text }], "isError": false });
+        answer(id, &self.dated(result))
+    }
+}
+
+fn discovered() -> Value {
+    json!({
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": { "tools": { "listChanged": true } },
+        "ttlMs": 0,
+        "cacheScope": "public",
+        "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "fake", "version": "1" } },
+    })
+}
+
+fn definition(tool: &PlanTool) -> Value {
+    json!({
+        "name": tool.name,
+        "description": format!("{} of the fake", tool.name),
+        "inputSchema": { "type": "object" },
+        "annotations": { "readOnlyHint": tool.read_only },
+    })
+}
+
+fn answer(id: &Id, result: &Value) -> Reaction {
+    Reaction::Send(response(id, Ok(result.to_string().as_bytes())))
+}
+
+fn refuse(id: &Id, code: i64, message: &str) -> Reaction {
+    let error = RpcError { code, message: message.to_owned(), data: None };
+    Reaction::Send(response(id, Err(&error)))
+}

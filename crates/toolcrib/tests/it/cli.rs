@@ -1,0 +1,198 @@
+//! The command line, as transcripts.
+
+use serde_json::json;
+use toolcrib_testkit::{Act, Fault, Plan};
+
+use crate::kit::{Folder, entry, toolcrib};
+
+fn shop() -> Folder {
+    let shelf = Plan::legacy().tool("find-item", Act::Echo).tool("break_it", Act::Fail);
+    let mut till = entry(
+        &Plan::modern()
+            .tool("add", Act::Result(r#"{"content":[{"type":"text","text":"7"},{"type":"image","data":"QUJD","mimeType":"image/png"},{"type":"resource_link","uri":"file:///bill","name":"bill"}],"structuredContent":{"sum":7},"isError":false}"#.to_owned()))
+            .tool("open", Act::Echo)
+            .tool("fail", Act::Error(-32602)),
+    );
+    till["exclude"] = json!(["open"]);
+    Folder::workspace(&json!({ "shelf": entry(&shelf), "till": till }))
+}
+
+/// What the user sees, with what changes from machine to machine taken out.
+#[track_caller]
+fn see(folder: &Folder, args: &[&str]) -> String {
+    let path = folder.path().to_string_lossy().into_owned();
+    toolcrib(folder.path(), args).transcript().replace(&path, "FOLDER")
+}
+
+#[test]
+fn tools_shows_a_table() {
+    insta::assert_snapshot!(see(&shop(), &["tools"]));
+}
+
+#[test]
+fn tools_prints_json() {
+    insta::assert_snapshot!(see(&shop(), &["tools", "--json"]));
+}
+
+#[test]
+fn a_workspace_can_be_named_as_folder_or_as_file() {
+    let shop = shop();
+    let elsewhere = Folder::new();
+    let run = |path| toolcrib(elsewhere.path(), &["tools", path]).out;
+    let folder = shop.path().to_str().unwrap();
+    let file = shop.file("mcp.json");
+    assert_eq!(run(folder), run(file.to_str().unwrap()));
+}
+
+#[test]
+fn call_prints_the_result_by_type() {
+    insta::assert_snapshot!(see(&shop(), &["call", "mcp__till__add"]));
+}
+
+#[test]
+fn call_json_prints_what_the_server_sent_to_the_letter() {
+    insta::assert_snapshot!(see(&shop(), &["call", "mcp__till__add", "--json"]));
+}
+
+#[test]
+fn call_takes_arguments_one_by_one_and_as_json() {
+    let args =
+        ["call", "mcp__shelf__find_item", "n=7", "word=x=y", "--args", r#"{"n":1,"deep":[1.10]}"#];
+    insta::assert_snapshot!(see(&shop(), &args));
+}
+
+#[test]
+fn call_fails_with_exit_code_1_where_the_tool_says_so() {
+    insta::assert_snapshot!(see(&shop(), &["call", "mcp__shelf__break_it"]));
+    insta::assert_snapshot!(see(&shop(), &["call", "mcp__till__fail"]));
+}
+
+#[test]
+fn call_of_an_unknown_tool_says_what_was_meant() {
+    insta::assert_snapshot!(see(&shop(), &["call", "mcp__shelf__find_itm"]));
+    insta::assert_snapshot!(see(&shop(), &["call", "find-item"]));
+}
+
+#[test]
+fn call_refuses_arguments_it_cannot_read() {
+    let shop = shop();
+    insta::assert_snapshot!(see(&shop, &["call", "mcp__till__add", "seven"]));
+    insta::assert_snapshot!(see(&shop, &["call", "mcp__till__add", "--args", "[1]"]));
+    insta::assert_snapshot!(see(&shop, &["call", "mcp__till__add", "--args", "{"]));
+    insta::assert_snapshot!(see(&shop, &["call", "mcp__till__add", "--timeout", "-1"]));
+}
+
+#[test]
+fn call_gives_up_in_time() {
+    let folder = Folder::workspace(&json!({ "s": entry(&Plan::legacy().tool("hang", Act::Hang)) }));
+    insta::assert_snapshot!(see(&folder, &["call", "mcp__s__hang", "--timeout", "0.2"]));
+}
+
+#[test]
+fn call_needs_only_the_server_it_calls() {
+    let mut slow = entry(&Plan::legacy().fault(Fault::Mute));
+    slow["handshake_timeout"] = json!("60s");
+    let quick = entry(&Plan::legacy().tool("echo", Act::Echo));
+    let folder = Folder::workspace(&json!({ "slow": slow, "quick": quick }));
+    let begin = std::time::Instant::now();
+    assert_eq!(toolcrib(folder.path(), &["call", "mcp__quick__echo"]).out, "{}\n");
+    assert!(begin.elapsed().as_secs() < 20);
+}
+
+#[test]
+fn check_is_content_with_a_good_workspace() {
+    insta::assert_snapshot!(see(&shop(), &["check"]));
+}
+
+#[test]
+fn check_tells_every_problem() {
+    let mut typo = entry(&Plan::legacy().tool("a", Act::Echo));
+    typo["exclude"] = json!(["b*"]);
+    typo["comand"] = json!("x");
+    typo["env"] = json!({ "TOKEN": "${NO_SUCH_VARIABLE_HERE}" });
+    let mut mute = entry(&Plan::legacy().fault(Fault::Mute));
+    mute["handshake_timeout"] = json!("300ms");
+    let folder = Folder::workspace(&json!({
+        "typo": typo,
+        "mute": mute,
+        "exits": entry(&Plan::legacy().fault(Fault::ExitAtOnce("no config".to_owned()))),
+        "missing": { "command": "no-such-program-here" },
+        "nowhere": { "url": "http://127.0.0.1:1/mcp" },
+        "empty": {},
+        "off": { "command": "x", "disabled": true },
+    }));
+    insta::assert_snapshot!(see(&folder, &["check"]));
+    let run = toolcrib(folder.path(), &["check", "--json"]);
+    assert_eq!(run.code, 1);
+    let report = run.json();
+    assert_eq!(report["problems"].as_array().unwrap().len(), 8, "{report:#}");
+    assert_eq!(report["tools"], 1);
+    assert_eq!(report["disabled"], json!(["off"]));
+}
+
+#[test]
+fn why_tells_the_story_of_a_name() {
+    let shop = shop();
+    insta::assert_snapshot!(see(&shop, &["why", "mcp__shelf__find_item"]));
+    insta::assert_snapshot!(see(&shop, &["why", "open"]));
+    insta::assert_snapshot!(see(&shop, &["why", "mcp__till__opne"]));
+}
+
+#[test]
+fn why_tells_where_a_hash_comes_from() {
+    let tools = Plan::legacy()
+        .tool("x.y", Act::Echo)
+        .tool("x-y", Act::Echo)
+        .tool(&"long".repeat(20), Act::Echo);
+    let folder = Folder::workspace(&json!({
+        "s-1": entry(&Plan::legacy().tool("a", Act::Echo)),
+        "s.1": entry(&Plan::legacy().tool("b", Act::Echo)),
+        "t": entry(&tools),
+    }));
+    insta::assert_snapshot!(see(&folder, &["tools"]));
+    for name in ["a", "x.y", &"long".repeat(20)] {
+        insta::assert_snapshot!(see(&folder, &["why", name]));
+    }
+}
+
+#[test]
+fn a_folder_that_is_no_workspace_is_said_to_be_none() {
+    let folder = Folder::new();
+    insta::assert_snapshot!(see(&folder, &["tools"]));
+    insta::assert_snapshot!(see(&folder, &["tools", "no/such/folder"]));
+    folder.write("mcp.json", "{");
+    insta::assert_snapshot!(see(&folder, &["check"]));
+    folder.write("mcp.json", r#"{"mcpServers": {}}"#);
+    insta::assert_snapshot!(see(&folder, &["tools"]));
+}
+
+#[test]
+fn help_says_what_there_is() {
+    let folder = Folder::new();
+    insta::assert_snapshot!(see(&folder, &["--help"]));
+    insta::assert_snapshot!(see(&folder, &["call", "--help"]));
+    insta::assert_snapshot!(see(&folder, &["tols"]));
+}
+
+#[test]
+fn a_hostile_description_cannot_act_on_the_terminal() {
+    let plan = Plan::legacy().tool(
+        "a\u{1b}[2J",
+        Act::Result(
+            r#"{"content":[{"type":"text","text":"one\u001b]8;;http:\/\/x\u0007two\nthree"}]}"#
+                .to_owned(),
+        ),
+    );
+    let folder = Folder::workspace(&json!({ "s\u{202e}": entry(&plan) }));
+    for args in [&["tools"][..], &["why", "a\u{1b}[2J"], &["check"]] {
+        let run = toolcrib(folder.path(), args);
+        let shown = run.out + &run.err;
+        assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
+    }
+    let name = toolcrib(folder.path(), &["tools", "--json"]).json()[0]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let run = toolcrib(folder.path(), &["call", &name]);
+    assert_eq!(run.out, "one\\u{1b}]8;;http://x\\u{7}two\nthree\n");
+}
