@@ -180,14 +180,14 @@ impl Catalogue {
             if !filter.include.is_empty() || filter.exclude.len() != hidden.len() - hidden_before {
                 unmatched(namer.listing, &mut problems);
             }
-            in_order &= begin == 0
-                || entries.get(begin).is_none_or(|it| *entries[begin - 1].name < *it.name);
+            in_order &=
+                begin == 0 || entries.get(begin).is_none_or(|it| entries[begin - 1].name < it.name);
         }
         if !in_order {
-            entries.sort_by(|a, b| (*a.name).cmp(&*b.name));
+            entries.sort_by(|a, b| a.name.cmp(&b.name));
             entries = settle_clashes(entries, listings, &mut hidden, &mut problems)?;
         }
-        hidden.sort_by(|a, b| (*a.name).cmp(&*b.name));
+        hidden.sort_by(|a, b| a.name.cmp(&b.name));
         let mut catalogue = Self { entries, hidden, ..Self::default() };
         catalogue.index();
         Ok((catalogue, problems))
@@ -389,7 +389,7 @@ fn settle_clashes(
     let rank = |it: &Entry| (listings[it.listing].origin.is_upstream(), it.listing);
     let mut kept: Vec<Entry> = Vec::with_capacity(sorted.len());
     for mut entry in sorted {
-        let Some(before) = kept.last_mut().filter(|it| *it.name == *entry.name) else {
+        let Some(before) = kept.last_mut().filter(|it| it.name == entry.name) else {
             kept.push(entry);
             continue;
         };

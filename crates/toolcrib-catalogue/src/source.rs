@@ -193,8 +193,9 @@ impl CallError {
 
 /// `1.5 s`, `20 ms`.
 pub(crate) fn seconds(time: Duration) -> String {
-    if time < Duration::from_secs(1) {
-        return format!("{} ms", time.as_millis());
+    if time < Duration::from_millis(995) {
+        // To the nearest ten: nobody waits to the millisecond.
+        return format!("{} ms", (time.as_millis() + 5) / 10 * 10);
     }
     format!("{} s", (time.as_secs_f64() * 10.0).round() / 10.0)
 }

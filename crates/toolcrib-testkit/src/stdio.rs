@@ -28,7 +28,9 @@ pub async fn run(plan: Plan) {
         match fault {
             Fault::SlowStart(time) => tokio::time::sleep(Duration::from_millis(*time)).await,
             Fault::ExitAtOnce(words) => {
-                tokio::io::stderr().write_all(format!("{words}\n").as_bytes()).await.unwrap();
+                let mut err = tokio::io::stderr();
+                err.write_all(format!("{words}\n").as_bytes()).await.unwrap();
+                err.flush().await.unwrap();
                 return;
             }
             _ => {}

@@ -162,7 +162,10 @@ impl Peer {
                 unanswered.done = true;
                 answer
             }
-            Err(_) => Err(RequestError::TimedOut { after: begin.elapsed(), sent: unanswered.sent }),
+            Err(_) => {
+                let after = deadline.saturating_duration_since(begin);
+                Err(RequestError::TimedOut { after, sent: unanswered.sent })
+            }
         }
     }
 

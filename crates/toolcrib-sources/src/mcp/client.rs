@@ -16,6 +16,26 @@ use super::{config::ServerConfig, connection::Connection, env::Lookup};
 ///
 /// Servers are connected when they are first needed, each once, and stay connected. A client that is
 /// no longer needed should be [closed](Client::close), so that its servers end in good order.
+///
+/// ```no_run
+/// use toolcrib_catalogue::Json;
+/// use toolcrib_sources::mcp::{Client, ClientOptions, Filled, ServerConfig, Transport};
+///
+/// # async fn show() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut config = ServerConfig::new("time", Transport::Stdio);
+/// config.command = Some(Filled::literal("/usr/local/bin/mcp-server-time"));
+///
+/// let client = Client::new(ClientOptions::default());
+/// client.add_server(config)?;
+/// assert_eq!(client.server_names(), ["time"]);
+///
+/// client.connect("time").await?; // not needed: the next line would do it
+/// let tools = client.list_tools("time").await?;
+/// let arguments = Json::parse(r#"{"timezone": "Europe/Berlin"}"#)?;
+/// let outcome = client.call_tool("time", "get_current_time", Some(arguments)).await?;
+/// client.close().await;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct Client {
     servers: Mutex<Vec<Registered>>,

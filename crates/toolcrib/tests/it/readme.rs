@@ -1,1 +1,81 @@
-//! x
+//! The README is true: every command in it runs, and prints what it says.
+//!
+//! A block marked `console` is a transcript: lines with `$` are run, and what follows must be what
+//! comes out. A block marked `sh` is run and must succeed, unless `<!-- not run: … -->` stands
+//! above it.
+
+use std::{fs, path::Path, process::Command};
+
+use crate::kit::{Folder, run};
+
+struct Block {
+    language: String,
+    text: String,
+    skipped: bool,
+}
+
+fn blocks(markdown: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let (mut open, mut above): (Option<Block>, &str) = (None, "");
+    for line in markdown.lines() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(""), block @ Some(_)) => blocks.extend(block.take()),
+            (Some(language), None) => {
+                let skipped = above.starts_with("<!-- not run:");
+                open = Some(Block { language: language.to_owned(), text: String::new(), skipped });
+            }
+            (_, Some(block)) => block.text.push_str(&format!("{line}\n")),
+            (_, None) if !line.trim().is_empty() => above = line,
+            _ => {}
+        }
+    }
+    blocks
+}
+
+/// Runs a command line as a user in the repository would, with the binary that was just built.
+fn shell(command: &str) -> crate::kit::Run {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let binary = env!("CARGO_BIN_EXE_toolcrib");
+    let command = command.replace("cargo run --release -- ", "toolcrib ");
+    let folder = Folder::new();
+    // `toolcrib` is on the path of somebody who installed it.
+    std::os::unix::fs::symlink(binary, folder.file("toolcrib")).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    run(Command::new("bash")
+        .args(["-euo", "pipefail", "-c", &command])
+        .env("PATH", format!("{}:{path}", folder.path().display()))
+        .current_dir(root))
+}
+
+#[test]
+fn every_command_in_the_readme_runs_and_prints_what_it_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut ran = 0;
+    for file in ["README.md", "docs/mcp-json.md", "docs/commands.md"] {
+        let markdown = fs::read_to_string(root.join(file)).unwrap();
+        for block in blocks(&markdown).iter().filter(|it| !it.skipped) {
+            match block.language.as_str() {
+                "sh" => {
+                    let run = shell(&block.text);
+                    assert_eq!(run.code, 0, "{file}: {}\n{}", block.text, run.transcript());
+                    ran += 1;
+                }
+                "console" => ran += transcript(file, &block.text),
+                _ => {}
+            }
+        }
+    }
+    assert!(5 <= ran, "only {ran} commands");
+}
+
+fn transcript(file: &str, text: &str) -> usize {
+    let mut count = 0;
+    for part in text.split("$ ").skip(1) {
+        let (command, expected) = part.split_once('\n').unwrap();
+        let run = shell(command);
+        let shown = run.out + &run.err;
+        assert_eq!(shown.trim_end(), expected.trim_end(), "{file}: {command}");
+        count += 1;
+    }
+    count
+}

@@ -1,11 +1,8 @@
 //! Seeds 000 and 001, against what the original library did when it was run.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use toolcrib::{
     catalogue::{
@@ -129,7 +126,7 @@ struct Scripted {
 impl Scripted {
     async fn answer(&self, call: Value) -> Result<Outcome, CallError> {
         let number = {
-            let mut calls = self.calls.lock().unwrap();
+            let mut calls = self.calls.lock();
             calls.push(call);
             calls.len() - 1
         };
@@ -200,7 +197,7 @@ fn execute(input: &Value, output: &Value) -> Verdict {
     let calls = Arc::clone(&server.calls);
     let wrapped = McpTool::new(Arc::new(tool("search", &json!({}))), Arc::new(server), "mcp");
     let outcome = block_on(wrapped.execute(&input["kwargs"]));
-    let calls = json!(calls.lock().unwrap().clone());
+    let calls = json!(calls.lock().clone());
     if calls != output["call_fn_called_with"] {
         return Verdict::Other(format!("called with {calls}"));
     }
@@ -329,10 +326,13 @@ fn config(text: &str, output: &Value) -> Verdict {
             }
             list
         };
-        let heeded = text
-            .contains("\"sse_read_timeout\": 9")
-            .then(|| servers[0].sse_read_timeout == Some(Duration::from_secs(9)));
-        let held = without(&json!(found)) == without(expected) && heeded != Some(false);
+        let read: Value = serde_json::from_str(text).unwrap();
+        let heeded = servers.iter().all(|it| {
+            let asked = |key: &str| read["mcpServers"][&it.name][key].as_u64();
+            asked("sse_read_timeout") == it.sse_read_timeout.map(|it| it.as_secs())
+                && asked("session_timeout").is_none_or(|s| s == it.handshake_timeout.as_secs())
+        });
+        let held = without(&json!(found)) == without(expected) && heeded;
         return Verdict::Class(
             "our-timeouts",
             if held { Ok(()) } else { Err(json!(found).to_string()) },
@@ -428,7 +428,7 @@ fn retry(input: &Value, output: &Value) -> Verdict {
         };
         (result, begin.elapsed())
     });
-    let calls = calls.lock().unwrap().clone();
+    let calls = calls.lock().clone();
     let slow =
         f64::from(u32::try_from(calls.len()).unwrap()) * input["timeout"].as_f64().unwrap_or(0.0);
     let sleeps: f64 = output["sleeps"].as_array().unwrap().iter().filter_map(Value::as_f64).sum();
