@@ -46,7 +46,9 @@ pub use naming::{Name, NameStyle};
 pub use outcome::{Outcome, OutcomeFault, Part, PartKind};
 pub use problem::{Problem, nearest};
 pub use schema::extract_schema;
-pub use source::{Blame, BoxFuture, CallContext, CallError, ClientError, Source, SourceState};
+pub use source::{
+    Blame, BoxFuture, CallContext, CallError, ClientError, Listener, Source, SourceState,
+};
 pub use tool::{Annotations, Tool, ToolFault};
 pub use wrapper::{
     CallTool, Convert, McpTool, OneServer, ToolError, ToolOutput, ToolServer, ToolServers,

@@ -33,6 +33,9 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Counts up whenever state, tools or problems change.
     fn version(&self) -> u64;
 
+    /// Waits until the version is another than `version`.
+    fn changed_since(&self, version: u64) -> BoxFuture<'_, ()>;
+
     /// Sends one request and returns its result.
     fn request<'a>(
         &'a self,
@@ -71,6 +74,14 @@ pub struct CallContext {
     pub retries: Option<u32>,
     /// The caller knows that doing this twice does no harm.
     pub repeatable: bool,
+    /// Who hears how it goes on.
+    pub listener: Option<Arc<dyn Listener>>,
+}
+
+/// Hears how a request goes on. Must not block.
+pub trait Listener: Send + Sync + fmt::Debug {
+    /// A notification that belongs to the request.
+    fn notified(&self, method: &str, params: Option<Json>);
 }
 
 /// Whose fault it is that a call failed.

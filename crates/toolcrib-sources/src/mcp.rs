@@ -9,6 +9,7 @@ mod error;
 mod backoff;
 mod listing;
 mod connection;
+mod port;
 mod client;
 mod retry;
 

@@ -59,6 +59,7 @@ impl Fake {
             return self.unknown(&id, &method);
         }
         match method.as_str() {
+            "initialize" if self.plan.has(&Fault::Stalls) => Reaction::Silence,
             "initialize" => {
                 *self.greeted.lock() = true;
                 answer(&id, &self.initialized())
@@ -87,6 +88,12 @@ impl Fake {
     fn unknown(&self, id: &Id, method: &str) -> Reaction {
         if self.plan.has(&Fault::DiesOfUnknown) {
             return Reaction::SendAndEnd(Vec::new());
+        }
+        if self.plan.has(&Fault::DiesAfterUnknown) {
+            let error = RpcError { code: -32600, message: "not yet".to_owned(), data: None };
+            let mut text = response(id, Err(&error)).to_vec();
+            text.push(b'\n');
+            return Reaction::SendAndEnd(text);
         }
         if self.plan.has(&Fault::SwallowsUnknown) {
             return Reaction::Silence;

@@ -128,6 +128,9 @@ impl Site {
         }
         match (request.method(), request.uri().path()) {
             (&Method::POST, "/mcp") => self.streamable(request).await,
+            (&Method::GET, "/mcp") if self.fake.plan.has(&Fault::NobodyListens) => {
+                status(StatusCode::NOT_FOUND)
+            }
             (&Method::GET, "/mcp") => self.listen(&request),
             (&Method::DELETE, "/mcp") => status(StatusCode::OK),
             (&Method::GET, "/sse") => self.open(),
@@ -142,6 +145,9 @@ impl Site {
         let body = request.into_body().collect().await.unwrap().to_bytes();
         let text = String::from_utf8_lossy(&body).into_owned();
         let begins = text.contains("\"initialize\"");
+        if text.contains("tools/list") && self.fake.plan.has(&Fault::LockedList) {
+            return status(StatusCode::UNAUTHORIZED);
+        }
         if self.fake.plan.speaks == Speaks::Legacy
             && !begins
             && let Some(refusal) = self.refused(session.as_deref())
@@ -227,6 +233,15 @@ impl Site {
         });
         let to = ordered.unwrap_or_else(|| format!("/messages?session={session}"));
         let (sender, response) = events(Some(format!("event: endpoint\ndata: {to}\n\n")));
+        if self.fake.plan.has(&Fault::Stalls) {
+            let alive = sender.clone();
+            #[expect(clippy::disallowed_methods, reason = "it ends with its stream")]
+            tokio::spawn(async move {
+                while alive.send(Ok(Bytes::from_static(b": alive\n\n"))).await.is_ok() {
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                }
+            });
+        }
         self.streams.lock().insert(session, sender);
         response
     }

@@ -91,6 +91,8 @@ pub enum Fault {
     ExitAtOnce(String),
     /// It ends when it gets a message it does not know.
     DiesOfUnknown,
+    /// It says that it does not know a message, and then ends.
+    DiesAfterUnknown,
     /// It says nothing to a message it does not know.
     SwallowsUnknown,
     /// It answers `tools/list` with an error.
@@ -107,6 +109,12 @@ pub enum Fault {
     Token(String),
     /// It tells HTTP+SSE clients to send their messages to this address.
     Endpoint(String),
+    /// It answers 404 to those who only want to listen.
+    NobodyListens,
+    /// It answers `tools/list` with 401.
+    LockedList,
+    /// It answers an HTTP+SSE client's `initialize` with nothing but signs of life.
+    Stalls,
     /// It answers HTTP requests with event streams rather than JSON.
     Streams,
 }

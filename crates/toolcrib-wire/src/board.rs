@@ -1,13 +1,13 @@
 //! Who waits for which answer.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::RequestError;
+use crate::{client::Inbox, error::RequestError};
 
 pub(crate) type Answer = Result<Bytes, RequestError>;
 
@@ -21,7 +21,15 @@ pub(crate) struct Board {
 #[derive(Debug, Default)]
 struct State {
     waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    listening: HashMap<u64, Listener>,
     ending: Option<Ending>,
+}
+
+/// Who wants to hear how a request goes on, and by which token it knows the request.
+#[derive(Debug, Clone)]
+pub(crate) struct Listener {
+    pub(crate) token: Bytes,
+    pub(crate) inbox: Arc<dyn Inbox>,
 }
 
 /// How a connection ended.
@@ -45,9 +53,21 @@ impl Board {
         Ok(receiver)
     }
 
+    /// Somebody wants to hear how request `id` goes on.
+    pub(crate) fn listen(&self, id: u64, listener: Listener) {
+        self.state.lock().listening.insert(id, listener);
+    }
+
+    /// Who wants to hear how request `id` goes on.
+    pub(crate) fn listener(&self, id: u64) -> Option<Listener> {
+        self.state.lock().listening.get(&id).cloned()
+    }
+
     /// Nobody waits for request `id` any more.
     pub(crate) fn forget(&self, id: u64) {
-        self.state.lock().waiting.remove(&id);
+        let mut state = self.state.lock();
+        state.waiting.remove(&id);
+        state.listening.remove(&id);
     }
 
     /// Hands an answer to whoever waits for it; late and unasked ones fall on the floor.

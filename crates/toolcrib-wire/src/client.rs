@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    board::{Answer, Board, Ending},
+    board::{Answer, Board, Ending, Listener},
     error::{ConnectError, RequestError},
     frame::{self, Frame, FrameError, Id, METHOD_NOT_FOUND, RpcError},
     handshake,
@@ -131,7 +132,7 @@ impl Peer {
             tasks: options.tasks.clone(),
         };
         let peer = Self { core: Arc::new(core) };
-        peer.listen();
+        peer.listen(&options.inbox);
         Ok(peer)
     }
 
@@ -142,16 +143,21 @@ impl Peer {
 
     /// Sends a request and waits for its result. If the answer comes too late, or the future is
     /// dropped, the server is told that nobody waits any more.
+    ///
+    /// Progress that the caller asked for with a token goes to `listener`, under the caller's token;
+    /// towards the server it has one of our own, since two callers may choose the same.
     pub async fn request(
         &self,
         method: &str,
         params: Option<&[u8]>,
         deadline: Option<Instant>,
+        listener: Option<Arc<dyn Inbox>>,
     ) -> Result<Bytes, RequestError> {
         let begin = Instant::now();
         let id = self.core.next_id.fetch_add(1, Ordering::Relaxed);
         let mut unanswered = Unanswered { core: &self.core, id, sent: false, done: false };
-        let answer = unanswered.ask(method, params);
+        let own_token = listener.and_then(|it| unanswered.listen(params, it));
+        let answer = unanswered.ask(method, own_token.as_deref().or(params));
         let Some(deadline) = deadline else {
             let answer = answer.await;
             unanswered.done = true;
@@ -180,7 +186,7 @@ impl Peer {
     }
 
     /// Asks a modern server to tell us when its tools change. A legacy one does so unasked.
-    fn listen(&self) {
+    fn listen(&self, inbox: &Arc<dyn Inbox>) {
         let core = &self.core;
         if core.greeting.revision.era() == Era::Legacy {
             if let Link::Streamable(link) = &core.link {
@@ -191,7 +197,7 @@ impl Peer {
         if !core.greeting.tools_change {
             return;
         }
-        let (weak, stop) = (Arc::downgrade(core), core.stop.clone());
+        let (weak, stop, inbox) = (Arc::downgrade(core), core.stop.clone(), Arc::clone(inbox));
         core.tasks.spawn(async move {
             let listening = async {
                 while let Some(core) = weak.upgrade() {
@@ -200,11 +206,17 @@ impl Peer {
                     }
                     let params = br#"{"notifications":{"toolsListChanged":true}}"#;
                     let peer = Self { core };
-                    let ended = peer.request("subscriptions/listen", Some(params), None).await;
-                    if let Err(RequestError::Rpc(_) | RequestError::Http { .. }) = ended {
-                        return;
+                    let ended =
+                        peer.request("subscriptions/listen", Some(params), None, None).await;
+                    match ended {
+                        Err(RequestError::Rpc(error)) if error.code == METHOD_NOT_FOUND => return,
+                        Err(RequestError::Http { status: 400..=405 | 501, .. }) => return,
+                        _ => {}
                     }
+                    drop(peer);
                     tokio::time::sleep(Duration::from_secs(1)).await;
+                    // Something may have been said while nobody listened.
+                    inbox.notified("notifications/tools/list_changed", None);
                 }
             };
             tokio::select! {
@@ -217,6 +229,9 @@ impl Peer {
 
 impl Core {
     fn close(&self) {
+        if self.stop.is_cancelled() {
+            return;
+        }
         self.stop.cancel();
         match &self.link {
             Link::Pipe(link) => link.close(),
@@ -251,6 +266,16 @@ struct Unanswered<'a> {
 }
 
 impl Unanswered<'_> {
+    /// Puts our own token for progress in the place of the caller's, if there is one.
+    fn listen(&self, params: Option<&[u8]>, inbox: Arc<dyn Inbox>) -> Option<Bytes> {
+        let params = params?;
+        let at = progress_token(params)?;
+        let token = Bytes::copy_from_slice(&params[at.clone()]);
+        self.core.link.board().listen(self.id, Listener { token, inbox });
+        let own = self.id.to_string();
+        Some([&params[..at.start], own.as_bytes(), &params[at.end..]].concat().into())
+    }
+
     async fn ask(&mut self, method: &str, params: Option<&[u8]>) -> Answer {
         let with_meta = match self.core.meta.as_slice() {
             [] => None,
@@ -273,10 +298,10 @@ impl Unanswered<'_> {
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
+        self.core.link.board().forget(self.id);
         if self.done || !self.sent {
             return;
         }
-        self.core.link.board().forget(self.id);
         let params = format!(r#"{{"requestId":{},"reason":"nobody waits any more"}}"#, self.id);
         let method = "notifications/cancelled";
         let note = frame::notification(method, Some(params.as_bytes()));
@@ -290,6 +315,13 @@ impl Drop for Unanswered<'_> {
     }
 }
 
+/// Where the token for progress stands in the `_meta` of some params.
+fn progress_token(params: &[u8]) -> Option<Range<usize>> {
+    let meta = json::member(params, "_meta")?;
+    let token = json::member(&params[meta.clone()], "progressToken")?;
+    Some(token.start + meta.start..token.end + meta.start)
+}
+
 /// What a modern request says of itself in `Mcp-Name`.
 fn name_of(method: &str, params: &[u8]) -> Option<String> {
     let key = match method {
@@ -297,8 +329,7 @@ fn name_of(method: &str, params: &[u8]) -> Option<String> {
         "resources/read" => "uri",
         _ => return None,
     };
-    let members = json::members(params);
-    let (_, range) = members.into_iter().find(|(it, _)| it == key)?;
+    let range = json::member(params, key)?;
     serde_json::from_slice(&params[range]).ok()
 }
 
@@ -310,6 +341,10 @@ pub(crate) enum Returned {
 
 /// Whether `text` is the answer to request `id`.
 pub(crate) fn returned(text: &Bytes, id: u64) -> Returned {
+    if is_batch(text) {
+        let mut parts = batch(text).into_iter().map(|it| returned(&it, id));
+        return parts.find(|it| matches!(it, Returned::Answer(_))).unwrap_or(Returned::Other);
+    }
     match Frame::read(text) {
         Ok(Frame::Response { id: Some(it), answer }) if it.as_number() == Some(id) => {
             Returned::Answer(answer.map_err(RequestError::Rpc))
@@ -325,25 +360,43 @@ pub(crate) fn returned(text: &Bytes, id: u64) -> Returned {
     }
 }
 
+/// Whether a text is a batch, as servers of 2025-03-26 may send them.
+fn is_batch(text: &Bytes) -> bool {
+    text.trim_ascii_start().first() == Some(&b'[') && json::scan(text, |_, _| ()).is_ok()
+}
+
+/// The messages of a batch. A batch in a batch is none.
+fn batch(text: &Bytes) -> Vec<Bytes> {
+    let parts = json::members(text).into_iter().map(|(_, range)| text.slice(range));
+    parts.filter(|it| it.first() == Some(&b'{')).collect()
+}
+
 /// Hands a message to whom it concerns. Returns what to answer, if the server asked something.
 pub(crate) fn receive(
     text: &Bytes,
     board: &Board,
     inbox: &dyn Inbox,
-) -> Result<Option<Bytes>, FrameError> {
+) -> Result<Vec<Bytes>, FrameError> {
+    if is_batch(text) {
+        let parts = batch(text);
+        let replies = parts.iter().filter_map(|it| receive(it, board, inbox).ok());
+        return Ok(replies.flatten().collect());
+    }
     let number = |id: Option<&Id>| id.and_then(Id::as_number);
     match Frame::read(text) {
         Ok(Frame::Response { id, answer }) => {
             if let Some(id) = number(id.as_ref()) {
                 board.answer(id, answer.map_err(RequestError::Rpc));
             }
-            Ok(None)
+            Ok(Vec::new())
         }
         Ok(Frame::Notification { method, params }) => {
-            inbox.notified(&method, params.as_ref());
-            Ok(None)
+            if !progress(&method, params.as_ref(), board) {
+                inbox.notified(&method, params.as_ref());
+            }
+            Ok(Vec::new())
         }
-        Ok(Frame::Request { id, method, .. }) => Ok(Some(answer_to(&id, &method))),
+        Ok(Frame::Request { id, method, .. }) => Ok(vec![answer_to(&id, &method)]),
         Err(error) => {
             if let Some(id) = number(error.id.as_ref()) {
                 board.answer(id, Err(RequestError::Malformed { cause: error.to_string() }));
@@ -351,6 +404,18 @@ pub(crate) fn receive(
             Err(error)
         }
     }
+}
+
+/// Hands progress to who asked for it, under its own token. Returns whether it was progress.
+fn progress(method: &str, params: Option<&Bytes>, board: &Board) -> bool {
+    let Some(params) = params.filter(|_| method == "notifications/progress") else { return false };
+    let token = json::member(params, "progressToken");
+    let id = token.clone().and_then(|it| serde_json::from_slice(&params[it]).ok());
+    if let (Some(at), Some(listener)) = (token, id.and_then(|id| board.listener(id))) {
+        let told = [&params[..at.start], &listener.token, &params[at.end..]].concat();
+        listener.inbox.notified(method, Some(&told.into()));
+    }
+    true
 }
 
 /// We have no user to ask and no files to show: what a server may ask us is whether we are there.

@@ -164,7 +164,8 @@ impl Id {
         &self.0
     }
 
-    fn read(value: Bytes) -> Option<Self> {
+    /// The id that this JSON text is, if it is one.
+    pub fn read(value: Bytes) -> Option<Self> {
         let whole = |rest: &[u8]| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit);
         let legal = match value.first()? {
             b'"' => true,

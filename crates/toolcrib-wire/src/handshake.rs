@@ -47,9 +47,11 @@ pub(crate) async fn connect(
             };
             Ok((Link::Pipe(pipe), greeting))
         }
-        Target::Streamable(endpoint) => within(options, streamable(endpoint, options)).await,
-        Target::Sse(endpoint) => within(options, sse(endpoint, options)).await,
-        Target::Url(endpoint) => within(options, either(endpoint, options)).await,
+        Target::Streamable(endpoint) => {
+            within(options, Box::pin(streamable(endpoint, options))).await
+        }
+        Target::Sse(endpoint) => within(options, Box::pin(sse(endpoint, options))).await,
+        Target::Url(endpoint) => within(options, Box::pin(either(endpoint, options))).await,
     }
 }
 
@@ -77,45 +79,86 @@ async fn either(endpoint: &Endpoint, options: &Options) -> Result<(Link, Greetin
     }
 }
 
-async fn greet_pipe(pipe: &Pipe, options: &Options) -> Result<Greeting, ConnectError> {
-    let initialize = pipe.request(INITIALIZE, initialize_frame(options));
-    if options.era == Some(Era::Legacy) {
-        return settle_pipe(pipe, initialize.await).await;
-    }
-    let discover = pipe.request(DISCOVER, discover_frame(options));
-    tokio::pin!(discover, initialize);
-    let discovered = match timeout(PROBE.min(options.handshake / 3), &mut discover).await {
-        Ok(answer) => Some(answer),
-        Err(_) => tokio::select! {
-            answer = &mut discover => Some(answer),
-            answer = &mut initialize => return settle_pipe(pipe, answer).await,
-        },
-    };
-    match discovered {
-        Some(Err(RequestError::Lost { cause } | RequestError::NotSent { cause })) => {
-            return Err(ConnectError::Ended { cause, on_probe: true });
-        }
-        Some(Ok(result)) => {
-            if let Some(greeting) = modern(&result) {
-                return Ok(greeting);
-            }
-        }
-        _ => {}
-    }
-    settle_pipe(pipe, initialize.await).await
+/// What a server turned out to be.
+enum Found<T> {
+    Modern(Greeting),
+    /// With whatever came along with its answer.
+    Legacy(Greeting, T),
 }
 
-async fn settle_pipe(pipe: &Pipe, answer: Answer) -> Result<Greeting, ConnectError> {
-    let greeting = legacy(answer)?;
-    pipe.send(initialized_frame()).await?;
-    Ok(greeting)
+/// Asks a server `server/discover` and, where it does not know that or stays silent, `initialize`. While
+/// both are open, a yes to either counts, and a no only once both are answered.
+async fn greet<T>(
+    discover: impl Future<Output = Answer>,
+    initialize: impl Future<Output = (Answer, T)>,
+    options: &Options,
+) -> Result<Found<T>, ConnectError> {
+    let probe = tokio::time::sleep(PROBE.min(options.handshake / 3));
+    tokio::pin!(discover, initialize, probe);
+    let probing = options.era != Some(Era::Legacy);
+    let (mut discovering, mut initializing) = (probing, !probing);
+    let mut refused: Option<ConnectError> = None;
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut discover, if discovering => {
+                discovering = false;
+                match answer {
+                    Ok(result) => {
+                        if let Some(greeting) = modern(&result) {
+                            return Ok(Found::Modern(greeting));
+                        }
+                    }
+                    Err(RequestError::Lost { cause } | RequestError::NotSent { cause }) => {
+                        return Err(ConnectError::Ended { cause, on_probe: true });
+                    }
+                    Err(error) if is_final(&error) => return Err(error.into()),
+                    // Whatever else it said: it is not modern.
+                    Err(_) => {}
+                }
+                if let Some(refused) = refused.take() {
+                    return Err(refused);
+                }
+                initializing = true;
+            }
+            (answer, extra) = &mut initialize, if initializing => {
+                initializing = false;
+                match legacy(answer, probing) {
+                    Ok(greeting) => return Ok(Found::Legacy(greeting, extra)),
+                    Err(error @ ConnectError::Request(RequestError::Rpc(_) | RequestError::Http { .. }))
+                        if discovering =>
+                    {
+                        refused = Some(error);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            () = &mut probe, if !initializing && refused.is_none() => initializing = true,
+        }
+    }
+}
+
+async fn greet_pipe(pipe: &Pipe, options: &Options) -> Result<Greeting, ConnectError> {
+    let discover = pipe.request(DISCOVER, discover_frame(options));
+    let initialize = async { (pipe.request(INITIALIZE, initialize_frame(options)).await, ()) };
+    match greet(discover, initialize, options).await? {
+        Found::Modern(greeting) => Ok(greeting),
+        Found::Legacy(greeting, ()) => {
+            pipe.send(initialized_frame()).await?;
+            Ok(greeting)
+        }
+    }
 }
 
 async fn sse(endpoint: &Endpoint, options: &Options) -> Result<(Link, Greeting), ConnectError> {
     let http = Http::new(endpoint, options.max_frame)?;
     let link = SseLink::open(http, Arc::clone(&options.inbox), &options.tasks).await?;
-    let greeting = legacy(link.request(INITIALIZE, initialize_frame(options)).await)?;
+    // A handshake that fails must not leave its stream behind.
+    let unless_done = link.stop.clone().drop_guard();
+    let answer = link.request(INITIALIZE, initialize_frame(options)).await;
+    let greeting = legacy(answer, false)?;
     link.send(initialized_frame()).await?;
+    unless_done.disarm();
     Ok((Link::Sse(link), greeting))
 }
 
@@ -132,29 +175,19 @@ async fn streamable(
         revision: Some(Revision::V2026_07_28),
         session: None,
     };
-    if options.era != Some(Era::Legacy) {
-        let about = About { method: "server/discover", name: None };
-        let asked = link.request(DISCOVER, about, discover_frame(options));
-        match timeout(PROBE.min(options.handshake / 3), asked).await {
-            Ok((Ok(result), _)) => {
-                if let Some(greeting) = modern(&result) {
-                    return Ok((Link::Streamable(link), greeting));
-                }
-            }
-            Ok((Err(error), _)) if is_final(&error) => return Err(error.into()),
-            // Whatever else it said, or did not say: it is not modern.
-            _ => {}
-        }
-    }
-    link.revision = None;
-    let about = About { method: "initialize", name: None };
-    let (answer, headers) = link.request(INITIALIZE, about, initialize_frame(options)).await;
-    let greeting = legacy(answer)?;
+    let old = Streamable { revision: None, ..link.clone() };
+    let about = |method| About { method, name: None };
+    let discover =
+        async { link.request(DISCOVER, about("server/discover"), discover_frame(options)).await.0 };
+    let initialize = old.request(INITIALIZE, about("initialize"), initialize_frame(options));
+    let (greeting, headers) = match greet(discover, initialize, options).await? {
+        Found::Modern(greeting) => return Ok((Link::Streamable(link), greeting)),
+        Found::Legacy(greeting, headers) => (greeting, headers),
+    };
     link.session = headers.get(SESSION).cloned();
     // 2024-11-05 did not know the header, and a server of that time may stumble over it.
     link.revision = Some(greeting.revision).filter(|&it| it != Revision::V2024_11_05);
-    let about = About { method: "notifications/initialized", name: None };
-    link.send(about, initialized_frame()).await?;
+    link.send(about("notifications/initialized"), initialized_frame()).await?;
     Ok((Link::Streamable(link), greeting))
 }
 
@@ -193,7 +226,8 @@ struct Discovered<'a> {
     supported_versions: Vec<String>,
     #[serde(borrow)]
     capabilities: Option<&'a RawValue>,
-    instructions: Option<String>,
+    #[serde(borrow)]
+    instructions: Option<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
     meta: Option<&'a RawValue>,
 }
@@ -208,7 +242,7 @@ fn modern(result: &Bytes) -> Option<Greeting> {
     }
     let meta: Option<serde_json::Value> =
         discovered.meta.and_then(|it| serde_json::from_str(it.get()).ok());
-    let info = meta.and_then(|it| Implementation::deserialize(it.get(META_SERVER)?).ok());
+    let info = meta.and_then(|it| Some(Implementation::read(it.get(META_SERVER)?)));
     Some(greeting(
         revision,
         info.unwrap_or_default(),
@@ -224,24 +258,33 @@ struct Initialized<'a> {
     protocol_version: String,
     #[serde(borrow)]
     capabilities: Option<&'a RawValue>,
-    server_info: Option<Implementation>,
-    instructions: Option<String>,
+    #[serde(borrow)]
+    server_info: Option<&'a RawValue>,
+    #[serde(borrow)]
+    instructions: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Default)]
 struct Implementation {
-    #[serde(default)]
     name: String,
-    #[serde(default)]
     version: String,
 }
 
-/// The greeting in an answer to `initialize`.
-fn legacy(answer: Answer) -> Result<Greeting, ConnectError> {
+impl Implementation {
+    /// Reads what a server says of itself; what is not text counts as unsaid.
+    fn read(raw: &serde_json::Value) -> Self {
+        let text = |key: &str| raw[key].as_str().unwrap_or_default().to_owned();
+        Self { name: text("name"), version: text("version") }
+    }
+}
+
+/// The greeting in an answer to `initialize`. A server that was `probed` and has ended may have died of
+/// that.
+fn legacy(answer: Answer, probed: bool) -> Result<Greeting, ConnectError> {
     let result = match answer {
         Ok(result) => result,
         Err(RequestError::Lost { cause } | RequestError::NotSent { cause }) => {
-            return Err(ConnectError::Ended { cause, on_probe: false });
+            return Err(ConnectError::Ended { cause, on_probe: probed });
         }
         Err(error) => return Err(error.into()),
     };
@@ -252,17 +295,19 @@ fn legacy(answer: Answer) -> Result<Greeting, ConnectError> {
     let Some(revision) = revision else {
         return Err(ConnectError::Version { offered: said.protocol_version });
     };
-    let info = said.server_info.unwrap_or_default();
+    let info = said.server_info.and_then(|it| serde_json::from_str(it.get()).ok());
+    let info = info.map(|it| Implementation::read(&it)).unwrap_or_default();
     Ok(greeting(revision, info, said.instructions, said.capabilities, &result))
 }
 
 fn greeting(
     revision: Revision,
     info: Implementation,
-    instructions: Option<String>,
+    instructions: Option<&RawValue>,
     capabilities: Option<&RawValue>,
     result: &Bytes,
 ) -> Greeting {
+    let instructions = instructions.and_then(|it| serde_json::from_str(it.get()).ok());
     #[derive(Deserialize, Default)]
     #[serde(default, rename_all = "camelCase")]
     struct Capabilities {

@@ -119,7 +119,8 @@ impl Http {
 
     /// The events of a response that is a stream.
     pub(crate) fn read_events(&self, response: Response<Incoming>) -> Events {
-        Events { body: response.into_body(), reader: sse::Reader::new(self.max_frame) }
+        let reader = sse::Reader::new(self.max_frame);
+        Events { body: response.into_body(), reader, read_timeout: self.read_timeout }
     }
 
     /// The body of a response, if it is not too large.
@@ -161,6 +162,7 @@ impl Http {
 pub(crate) struct Events {
     body: Incoming,
     reader: sse::Reader,
+    read_timeout: Option<Duration>,
 }
 
 impl Events {
@@ -171,7 +173,16 @@ impl Events {
             if let Some(event) = self.reader.next_event().map_err(malformed)? {
                 return Ok(Some(event));
             }
-            match self.body.frame().await {
+            // Whatever comes, a mere sign of life too, shows that the stream is not dead.
+            let next = match self.read_timeout {
+                Some(limit) => tokio::time::timeout(limit, self.body.frame()).await,
+                None => Ok(self.body.frame().await),
+            };
+            let Ok(next) = next else {
+                let cause = "its event stream was silent for too long".to_owned();
+                return Err(RequestError::Lost { cause });
+            };
+            match next {
                 None => return Ok(None),
                 Some(Ok(frame)) => {
                     if let Some(bytes) = frame.data_ref() {
@@ -184,6 +195,13 @@ impl Events {
             }
         }
     }
+}
+
+/// Reads the rest of a body that says nothing, so that the connection can be used again; but not for
+/// long, and not much of it.
+pub(crate) async fn drain(body: Incoming) {
+    let rest = collect(body, MAX_REFUSAL);
+    drop(tokio::time::timeout(Duration::from_millis(200), rest).await);
 }
 
 /// Whether the server answers with a stream of events.
@@ -206,7 +224,10 @@ pub(crate) async fn refusal(response: Response<Incoming>) -> RequestError {
     };
     if status.is_redirection() {
         let to = text(LOCATION).and_then(|it| it.parse::<Uri>().ok());
-        let to = to.map_or_else(|| "nowhere".to_owned(), |it| authority(&it));
+        let to = to.map_or_else(
+            || "nowhere".to_owned(),
+            |it| if it.host().is_some() { authority(&it) } else { it.path().to_owned() },
+        );
         return RequestError::Redirected { to };
     }
     if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {

@@ -105,6 +105,11 @@ pub fn members(text: &[u8]) -> Vec<(Cow<'_, str>, Range<usize>)> {
     members
 }
 
+/// Where the value of a member of a scanned object stands.
+pub fn member(text: &[u8], key: &str) -> Option<Range<usize>> {
+    members(text).into_iter().find(|(it, _)| it == key).map(|(_, range)| range)
+}
+
 /// The line and column of a byte in a text, both counted from 1.
 pub fn position(text: &[u8], offset: usize) -> (usize, usize) {
     let before = &text[..offset.min(text.len())];

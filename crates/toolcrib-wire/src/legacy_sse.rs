@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, Uri};
-use http_body_util::BodyExt;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -13,7 +12,7 @@ use crate::{
     board::{Answer, Board},
     client::{Inbox, receive},
     error::{ConnectError, RequestError},
-    http::{Events, Http, authority, refusal},
+    http::{Events, Http, authority, drain, refusal},
 };
 
 /// A connection to an HTTP+SSE server.
@@ -23,7 +22,7 @@ pub(crate) struct SseLink {
     messages: Uri,
     pub(crate) board: Arc<Board>,
     tasks: TaskTracker,
-    stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
 }
 
 impl SseLink {
@@ -55,23 +54,17 @@ impl SseLink {
 
     async fn read(&self, mut events: Events, inbox: &dyn Inbox) -> String {
         loop {
-            let next = match self.http.read_timeout {
-                Some(limit) => timeout(limit, events.next()).await,
-                None => Ok(events.next().await),
-            };
-            let event = match next {
-                Ok(Ok(Some(event))) => event,
-                Ok(Ok(None)) => return "its event stream ended".to_owned(),
-                Ok(Err(error)) => return error.to_string(),
-                Err(_) => return "its event stream was silent for too long".to_owned(),
+            let event = match events.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => return "its event stream ended".to_owned(),
+                Err(error) => return error.to_string(),
             };
             // A second address would lead our messages elsewhere, and is not taken.
             if event.data.is_empty() || !matches!(&*event.event, "" | "message") {
                 continue;
             }
             match receive(&event.data, &self.board, inbox) {
-                Ok(Some(reply)) => self.send_later(reply),
-                Ok(None) => {}
+                Ok(answers) => answers.into_iter().for_each(|it| self.send_later(it)),
                 Err(error) => tracing::warn!(%error, "not a message in a stream"),
             }
         }
@@ -100,7 +93,8 @@ impl SseLink {
         if !response.status().is_success() {
             return Err(refusal(response).await);
         }
-        response.into_body().collect().await.ok();
+        // The answer comes on the stream, perhaps before this body ends.
+        self.tasks.spawn(drain(response.into_body()));
         Ok(())
     }
 

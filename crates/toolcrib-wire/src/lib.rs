@@ -8,6 +8,7 @@
 pub mod json;
 pub mod frame;
 pub mod revision;
+pub mod modern;
 pub mod sse;
 pub mod text;
 mod error;

@@ -88,33 +88,55 @@ impl Pipe {
         let last_words = Arc::new(LastWords { masker, ..LastWords::default() });
         let stop = CancellationToken::new();
         let (ended, spoken) = (CancellationToken::new(), CancellationToken::new());
+        let (deaf, gone) = (CancellationToken::new(), CancellationToken::new());
         if let Some(stdin) = child.stdin.take() {
-            tasks.spawn(write_lines(stdin, outgoing, stop.clone()));
+            let (stop, deaf) = (stop.clone(), deaf.clone());
+            tasks.spawn(async move {
+                write_lines(stdin, outgoing, stop).await;
+                deaf.cancel();
+            });
         }
         if let Some(stderr) = child.stderr.take() {
             let (name, words, spoken) = (name.clone(), Arc::clone(&last_words), spoken.clone());
+            let gone = gone.clone();
             tasks.spawn(async move {
-                log_lines(stderr, &name, &words).await;
+                // A child that got away may hold the stream open for ever.
+                tokio::select! {
+                    () = log_lines(stderr, &name, &words) => {}
+                    () = gone.cancelled() => {}
+                }
                 spoken.cancel();
             });
         }
         if let Some(stdout) = child.stdout.take() {
             let reader = LineReader::new(stdout, max_frame);
             let (board, replies) = (Arc::clone(&board), out.clone());
-            let ended = ended.clone();
+            let (ended, gone, words) = (ended.clone(), gone.clone(), Arc::clone(&last_words));
             tasks.spawn(async move {
-                read_frames(reader, &name, &board, &*inbox, &replies).await;
+                tokio::select! {
+                    () = read_frames(reader, &name, &board, &*inbox, &replies, &words) => {}
+                    () = gone.cancelled() => {}
+                }
                 ended.cancel();
             });
         }
         let (board2, words, stop2) = (Arc::clone(&board), Arc::clone(&last_words), stop.clone());
         tasks.spawn(async move {
-            let cause = end_of(&mut child, group, &ended, &stop2).await;
+            let cause = tokio::select! {
+                cause = end_of(&mut child, &ended, &deaf) => cause,
+                () = stop2.cancelled() => {
+                    // Whoever waits need not wait until the process has ended.
+                    board2.close("it was shut down");
+                    drop(timeout(GRACE, child.wait()).await);
+                    String::new()
+                }
+            };
             // Its last words may still be in the pipe; a child of its own may hold that open.
             drop(timeout(Duration::from_millis(200), spoken.cancelled()).await);
             board2.close(&words.after(&cause));
             stop2.cancel();
             end_group(&mut child, group).await;
+            gone.cancel();
             reaper.remove(group);
         });
         Ok(Self { out, board, last_words, stop })
@@ -174,29 +196,24 @@ fn spawn(command: &ServerCommand) -> Result<Child, ConnectError> {
     })
 }
 
-/// Waits until the server has ended, or its output, or we are told to stop; says why.
+/// Waits until the server has ended, or no longer speaks, or no longer listens; says why.
 async fn end_of(
     child: &mut Child,
-    group: u32,
     output_ended: &CancellationToken,
-    stop: &CancellationToken,
+    deaf: &CancellationToken,
 ) -> String {
-    tokio::select! {
+    let left = tokio::select! {
         status = child.wait() => {
             // What it wrote before it ended may still be in the pipe.
             drop(timeout(Duration::from_millis(200), output_ended.cancelled()).await);
-            ended(&status)
+            return ended(&status);
         }
-        () = output_ended.cancelled() => match timeout(GRACE, child.wait()).await {
-            Ok(status) => ended(&status),
-            Err(_) => "it closed its output".to_owned(),
-        },
-        () = stop.cancelled() => {
-            if timeout(GRACE, child.wait()).await.is_err() {
-                signal(group, Signal::SIGTERM);
-            }
-            "it was shut down".to_owned()
-        }
+        () = output_ended.cancelled() => "it closed its output",
+        () = deaf.cancelled() => "it closed its input",
+    };
+    match timeout(GRACE, child.wait()).await {
+        Ok(status) => ended(&status),
+        Err(_) => left.to_owned(),
     }
 }
 
@@ -212,22 +229,26 @@ fn ended(status: &io::Result<ExitStatus>) -> String {
     }
 }
 
-/// Ends what is left of the process and of what it started.
+/// Ends what is left of the process and of what it started: first kindly, then not.
 async fn end_group(child: &mut Child, group: u32) {
-    signal(group, Signal::SIGTERM);
-    let ended = timeout(GRACE, child.wait()).await;
-    signal(group, Signal::SIGKILL);
-    if ended.is_err() {
-        child.wait().await.ok();
+    signal(group, Some(Signal::SIGTERM));
+    let begin = tokio::time::Instant::now();
+    while begin.elapsed() < GRACE {
+        // Collected, so that the group is empty once its last process has ended.
+        child.try_wait().ok();
+        if !signal(group, None) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    signal(group, Some(Signal::SIGKILL));
+    child.wait().await.ok();
 }
 
-fn signal(group: u32, signal: Signal) {
-    let Ok(group) = i32::try_from(group) else { return };
-    if 1 < group {
-        // It fails where nobody is left, which is what we want.
-        killpg(Pid::from_raw(group), signal).ok();
-    }
+/// Sends a signal to a group, or none at all. Returns whether anybody is there.
+fn signal(group: u32, signal: Option<Signal>) -> bool {
+    let group = i32::try_from(group).unwrap_or_default();
+    1 < group && killpg(Pid::from_raw(group), signal).is_ok()
 }
 
 async fn write_lines(
@@ -265,6 +286,7 @@ async fn read_frames<R: AsyncRead + Unpin>(
     board: &Board,
     inbox: &dyn Inbox,
     replies: &mpsc::Sender<Bytes>,
+    words: &LastWords,
 ) {
     let mut garbage = 0_u64;
     loop {
@@ -277,16 +299,18 @@ async fn read_frames<R: AsyncRead + Unpin>(
             }
         };
         match receive(&line, board, inbox) {
-            Ok(Some(reply)) => {
-                if replies.try_send(reply).is_err() {
-                    tracing::warn!(server = name, "an answer to the server was dropped");
+            Ok(answers) => {
+                for answer in answers {
+                    if replies.try_send(answer).is_err() {
+                        tracing::warn!(server = name, "an answer to the server was dropped");
+                    }
                 }
             }
-            Ok(None) => {}
             Err(error) => {
                 garbage += 1;
                 if garbage <= 5 || garbage.is_power_of_two() {
                     let begin = plain(&line[..line.len().min(120)]);
+                    let begin = words.masker.mask(&begin);
                     tracing::warn!(server = name, count = garbage, %error, "not a message: {begin}");
                 }
             }

@@ -5,14 +5,13 @@ use std::{sync::Arc, time::Duration};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use http_body_util::BodyExt;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     board::{Answer, Board},
     client::{Inbox, Returned, receive, returned},
     error::RequestError,
-    http::{Http, has_media_type, is_event_stream, refusal},
+    http::{Http, drain, has_media_type, is_event_stream, refusal},
     revision::Revision,
 };
 
@@ -50,7 +49,19 @@ impl Streamable {
         about: About<'_>,
         frame: Bytes,
     ) -> (Answer, HeaderMap) {
-        let response = self.http.post(&self.http.url, frame, &self.headers(Some(about))).await;
+        let headers = self.headers(Some(about));
+        let asked = self.ask(id, frame, &headers);
+        tokio::select! {
+            answered = asked => answered,
+            () = self.stop.cancelled() => {
+                let cause = "it was shut down".to_owned();
+                (Err(RequestError::Lost { cause }), HeaderMap::new())
+            }
+        }
+    }
+
+    async fn ask(&self, id: u64, frame: Bytes, headers: &HeaderMap) -> (Answer, HeaderMap) {
+        let response = self.http.post(&self.http.url, frame, headers).await;
         let mut response = match response {
             Ok(response) => response,
             Err(error) => {
@@ -136,8 +147,7 @@ impl Streamable {
         if !response.status().is_success() {
             return Err(refusal(response).await);
         }
-        // Read to its end, the connection can be used again.
-        response.into_body().collect().await.ok();
+        drain(response.into_body()).await;
         Ok(())
     }
 
@@ -182,22 +192,25 @@ impl Streamable {
                         }
                     }
                 }
-                // Many servers have nothing to say of their own accord.
-                Err(RequestError::Http { status: 404, .. }) if self.session.is_some() => {
-                    self.board.close_stale();
-                }
+                // Many servers have nothing to say of their own accord, and no other word for it.
+                Err(RequestError::Http { status: 400..=405 | 501, .. }) => return,
+                Err(RequestError::Unauthorized { .. } | RequestError::Malformed { .. }) => return,
                 Err(RequestError::Unreachable { cause }) => self.board.close(&cause),
-                Err(_) => return,
+                Err(error) => {
+                    tracing::debug!(%error, "a server does not let us listen just now");
+                    pause = (pause * 2).min(Duration::from_secs(60));
+                }
             }
             tokio::time::sleep(pause).await;
+            // Something may have been said while nobody listened.
+            self.inbox.notified("notifications/tools/list_changed", None);
         }
     }
 
     /// Takes a message that is not the awaited answer.
     fn take(&self, text: &Bytes) {
         match receive(text, &self.board, &*self.inbox) {
-            Ok(Some(reply)) => self.send_later("response", reply),
-            Ok(None) => {}
+            Ok(answers) => answers.into_iter().for_each(|it| self.send_later("response", it)),
             Err(error) => tracing::warn!(%error, "not a message in a stream"),
         }
     }

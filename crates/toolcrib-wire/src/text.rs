@@ -44,10 +44,15 @@ const SHORTEST_SECRET: usize = 6;
 impl Masker {
     /// A masker that knows these values.
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
+        // What is masked comes line by line, and made plain.
+        let forms = |it: String| {
+            let lines: Vec<String> = it.lines().map(|line| plain(line.trim().as_bytes())).collect();
+            lines.into_iter().chain([plain(it.as_bytes()), it])
+        };
         let mut secrets: Vec<String> =
-            values.into_iter().filter(|it| SHORTEST_SECRET <= it.len()).collect();
+            values.into_iter().flat_map(forms).filter(|it| SHORTEST_SECRET <= it.len()).collect();
         // A secret that contains another must go first, or its rest would stay.
-        secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
+        secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         secrets.dedup();
         Self(secrets.into_iter().map(Secret).collect())
     }

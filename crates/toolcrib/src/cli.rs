@@ -26,6 +26,24 @@ pub(crate) enum LogFormat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run the gateway: one MCP server for everything in the workspace
+    #[command(
+        after_help = "Routes: /mcp (streamable HTTP), /sse and /messages (old clients), /healthz, /readyz.\nSIGHUP reads the access rules again; SIGTERM lets calls in flight end."
+    )]
+    Serve {
+        /// The folder with the mcp.json
+        #[arg(default_value = ".")]
+        workspace: PathBuf,
+        /// Where to listen [default: `listen` of network.yaml, or 127.0.0.1:8700]
+        #[arg(long, value_name = "ADDRESS", conflicts_with = "stdio")]
+        listen: Option<String>,
+        /// Speak MCP on standard input and output: what one puts into a client's mcp.json
+        #[arg(long)]
+        stdio: bool,
+        /// Whom the client on standard input is [default: the default group]
+        #[arg(long, requires = "stdio")]
+        group: Option<String>,
+    },
     /// List the tools of all servers as one catalogue
     Tools {
         /// The folder with the mcp.json

@@ -1,5 +1,6 @@
 //! The commands, one file each, and how they end.
 
+mod serve;
 mod tools;
 mod call;
 mod check;
@@ -71,6 +72,10 @@ impl From<std::io::Error> for Failure {
 /// Does what was typed.
 pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
+        Command::Serve { workspace, listen, stdio, group } => {
+            let (listen, group) = (listen.as_deref(), group.as_deref());
+            serve::run(serve::Asked { folder: &workspace, listen, stdio, group }).await
+        }
         Command::Tools { workspace, json } => tools::run(&open(&workspace)?, json).await,
         Command::Call { name, arguments, args, timeout, workspace, json } => {
             let asked = call::Asked::read(&name, &arguments, args.as_deref(), timeout)?;

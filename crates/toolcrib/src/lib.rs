@@ -5,17 +5,21 @@
 //!
 //! * [`catalogue`]: what a tool is, and how many lists of tools become one;
 //! * [`sources`]: where tools come from;
+//! * [`server`]: who may ask, and how;
 //! * [`wire`]: MCP as it travels.
 //!
 //! The functions here are those of the seed that look into the process's environment; everything else
 //! takes the environment as an argument.
 
 pub use toolcrib_catalogue as catalogue;
+pub use toolcrib_server as server;
 pub use toolcrib_sources as sources;
 pub use toolcrib_wire as wire;
 
 mod config;
+mod network;
 mod workspace;
 
 pub use config::{environment, load_mcp_client, load_mcp_config, substitute_env_vars};
+pub use network::{Network, NetworkError, read_address};
 pub use workspace::{OpenError, Workspace};

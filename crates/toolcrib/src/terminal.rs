@@ -55,11 +55,25 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     }
 }
 
+/// Prints text for a program: byte for byte.
+pub(crate) fn print_raw(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// Whether a person looks at what is printed.
+pub(crate) fn is_watched() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Says what went wrong, and what to do about it.
 pub(crate) fn complain(message: &str, hint: Option<&str>) {
     let mut text = format!("{} {message}\n", styled(RED.bold(), "error:"));
     if let Some(hint) = hint {
-        text.push_str(&format!(" {} {hint}\n", styled(CYAN, "hint:")));
+        text.push_str(&format!(" {} {}\n", styled(CYAN, "hint:"), clean(hint)));
     }
     // If not even stderr takes it, there is nobody to tell.
     anstream::stderr().lock().write_all(text.as_bytes()).ok();
@@ -70,9 +84,10 @@ pub(crate) fn problems(problems: &[Problem]) -> String {
     let mut text = String::new();
     for problem in problems {
         let mark = styled(YELLOW.bold(), "problem:");
-        text.push_str(&format!("{mark} {}: {}\n", problem.subject, clean(&problem.message)));
+        let (subject, message) = (clean(&problem.subject), clean(&problem.message));
+        text.push_str(&format!("{mark} {subject}: {message}\n"));
         if let Some(hint) = &problem.hint {
-            text.push_str(&format!("   {} {hint}\n", styled(CYAN, "hint:")));
+            text.push_str(&format!("   {} {}\n", styled(CYAN, "hint:"), clean(hint)));
         }
     }
     text

@@ -9,6 +9,7 @@ use toolcrib_catalogue::{
     Catalogue, ClientError, Conflict, Listing, NameStyle, Origin, Problem, Settings, Source,
     SourceState,
 };
+use toolcrib_server::Input;
 use toolcrib_sources::mcp::{
     self, Client, ClientOptions, ConfigFault, Connection, ExecutionError, Lookup, ServerConfig,
     Severity,
@@ -175,7 +176,34 @@ impl Workspace {
             }
             problems.extend(connection.problems());
         }
+        for problem in &mut problems {
+            self.mask(problem);
+        }
         Ok((catalogue, listings, problems))
+    }
+
+    /// Takes the values of variables out of a problem.
+    fn mask(&self, problem: &mut Problem) {
+        for config in self.servers.iter().filter_map(|it| it.config.as_ref()) {
+            let masker = config.masker();
+            problem.message = masker.mask(&problem.message).into_owned();
+            problem.hint = problem.hint.as_ref().map(|it| masker.mask(it).into_owned());
+        }
+    }
+
+    /// What a gateway over these servers takes in.
+    pub fn inputs(&self, started: &[Arc<Connection>], style: NameStyle) -> Vec<Input> {
+        let input = |server: &Server| {
+            let connection = started.iter().find(|it| it.label() == server.name);
+            let config = server.config.as_ref();
+            Input {
+                source: connection.map(|it| Arc::clone(it) as Arc<dyn Source>),
+                origin: Origin::Upstream(server.name.clone()),
+                style: config.and_then(|it| it.names).unwrap_or(style),
+                filter: config.map(|it| it.filter.clone()).unwrap_or_default(),
+            }
+        };
+        self.servers.iter().map(input).collect()
     }
 
     /// The line of `mcp.json` in which a server stands.

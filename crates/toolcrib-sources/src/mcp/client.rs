@@ -177,12 +177,7 @@ impl Client {
         if let SourceState::Failed { .. } = connection.state() {
             connection.hurry();
         }
-        let cause = match connection.settled().await {
-            SourceState::Ready | SourceState::Connecting => return Ok(connection),
-            SourceState::Failed { cause, .. } => cause,
-            SourceState::Closed => "it was shut down".to_owned(),
-        };
-        Err(ClientError::Connect { server: name.to_owned(), cause })
+        ready(connection, name).await
     }
 
     /// Connects to all servers at the same time. What failed says so; the others are ready.
@@ -193,8 +188,11 @@ impl Client {
         }
         let mut connected = Vec::with_capacity(names.len());
         for name in names {
-            let connection = self.connect(&name).await;
-            connected.push((name, connection));
+            let settled = match self.connection(&name) {
+                Ok(connection) => ready(connection, &name).await,
+                Err(error) => Err(error),
+            };
+            connected.push((name, settled));
         }
         connected
     }
@@ -243,6 +241,16 @@ impl Drop for Client {
     }
 }
 
+/// The connection, once it has come up.
+async fn ready(connection: Arc<Connection>, name: &str) -> Result<Arc<Connection>, ClientError> {
+    let cause = match connection.settled().await {
+        SourceState::Ready | SourceState::Connecting => return Ok(connection),
+        SourceState::Failed { cause, .. } => cause,
+        SourceState::Closed => "it was shut down".to_owned(),
+    };
+    Err(ClientError::Connect { server: name.to_owned(), cause })
+}
+
 fn close(server: Registered) {
     if let Some(connection) = server.connection {
         connection.close();
@@ -268,7 +276,13 @@ impl CallTool for Client {
         tool: &str,
         arguments: Option<Json>,
     ) -> Result<Outcome, CallError> {
-        let connection = self.connect(server).await?;
+        let connection = self.connection(server)?;
+        // A server that is down fails at once, and is tried again for whoever calls next.
+        if let SourceState::Failed { cause, .. } = connection.state() {
+            connection.hurry();
+            let cause = format!("server `{server}` is down: {cause}");
+            return Err(CallError::Unavailable { cause });
+        }
         CallTool::call_tool(&*connection, server, tool, arguments).await
     }
 }

@@ -5,7 +5,7 @@
 //! grows. Callers read the state and the current peer; they never wait for that task's lock, since it
 //! has none.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
@@ -14,12 +14,9 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use toolcrib_catalogue::{
-    BoxFuture, CallContext, CallError, CallTool, ClientError, Json, Outcome, Problem, Source,
-    SourceState, Tool, ToolServer,
-};
+use toolcrib_catalogue::{CallContext, CallError, ClientError, Json, Outcome, SourceState, Tool};
 use toolcrib_wire::{
-    ConnectError, Era, Greeting, Inbox, Options, Peer, Reaper, RequestError, text::Masker,
+    ConnectError, Era, Greeting, Inbox, Options, Peer, Reaper, RequestError, json, text::Masker,
 };
 
 use super::{
@@ -27,21 +24,22 @@ use super::{
     client::ClientOptions,
     config::ServerConfig,
     listing::{self, Listed},
+    port::Heard,
 };
 
 /// A connection to one server of an `mcp.json`.
 #[derive(Clone)]
 pub struct Connection {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
-struct Shared {
-    config: ServerConfig,
+pub(super) struct Shared {
+    pub(super) config: ServerConfig,
     options: ClientOptions,
     masker: Masker,
-    state: watch::Sender<Versioned>,
+    pub(super) state: watch::Sender<Versioned>,
     peer: ArcSwapOption<Peer>,
-    listed: ArcSwap<Listed>,
+    pub(super) listed: ArcSwap<Listed>,
     /// Somebody wants the next try now.
     hurry: Notify,
     /// The server says that its tools have changed.
@@ -52,10 +50,13 @@ struct Shared {
 }
 
 #[derive(Debug, Clone)]
-struct Versioned {
-    state: SourceState,
-    version: u64,
+pub(super) struct Versioned {
+    pub(super) state: SourceState,
+    pub(super) version: u64,
 }
+
+/// No call takes longer than this, whatever anybody says.
+const LONGEST: Duration = Duration::from_secs(86_400);
 
 /// Lists are not asked for more often than this, however often a server says that they changed.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -115,12 +116,6 @@ impl Connection {
         let mut state = self.shared.state.subscribe();
         let settled = state.wait_for(|it| it.state != SourceState::Connecting).await;
         settled.map_or(SourceState::Closed, |it| it.state.clone())
-    }
-
-    /// Waits for a change of state, tools or problems after `version`.
-    pub async fn changed_since(&self, version: u64) {
-        let mut state = self.shared.state.subscribe();
-        drop(state.wait_for(|it| it.version != version).await);
     }
 
     /// Tries again now, if the connection has failed.
@@ -204,10 +199,13 @@ impl Shared {
                 Ok(peer) => {
                     era = Some(peer.greeting().revision.era());
                     let begin = Instant::now();
-                    let again = self.live(&peer).await;
+                    // Also where this is dropped half-way: a server must not outlive its connection.
+                    let peer = Closing(peer);
+                    let again = self.live(&peer.0).await;
                     backoff.worked_for(begin.elapsed());
-                    peer.close();
-                    if again == Again::AtOnce { continue } else { backoff.next_pause() }
+                    // A session that ends as soon as it began will do so again.
+                    let worked = Duration::from_secs(1) < begin.elapsed();
+                    if again == Again::AtOnce && worked { continue } else { backoff.next_pause() }
                 }
             };
             tokio::select! {
@@ -241,7 +239,8 @@ impl Shared {
         match listing::list_tools(peer, &self.config.name, deadline).await {
             Ok(listed) => self.store(listed),
             Err(error) => {
-                self.fail(&format!("it does not list its tools: {error}"), None);
+                let hint = ConnectError::from(error.clone()).hint();
+                self.fail(&format!("it does not list its tools: {error}"), hint);
                 return Again::Later;
             }
         }
@@ -271,6 +270,7 @@ impl Shared {
                 Err(error) => {
                     let server = &self.config.name;
                     tracing::warn!(server, %error, "its tools changed, and it does not list them");
+                    self.changed.0.notify_one();
                 }
             }
             sleep_until(begin + REFRESH).await;
@@ -297,7 +297,7 @@ impl Shared {
 
     /// The current peer. While the connection is on its way this waits; where it has failed, it does
     /// not.
-    async fn ready_peer(&self, deadline: Instant) -> Result<Arc<Peer>, CallError> {
+    pub(super) async fn ready_peer(&self, deadline: Instant) -> Result<Arc<Peer>, CallError> {
         if let Some(peer) = self.peer.load_full() {
             return Ok(peer);
         }
@@ -328,7 +328,7 @@ impl Shared {
     }
 
     /// Sends a request, again where that is safe.
-    async fn request(
+    pub(super) async fn request(
         &self,
         method: &str,
         params: &Json,
@@ -336,15 +336,21 @@ impl Shared {
     ) -> Result<Json, CallError> {
         let begin = Instant::now();
         let policy = &self.options.calls;
-        let end = context.deadline.map_or(begin + policy.total, Instant::from_std);
         let retries = context.retries.unwrap_or(policy.retries);
-        let one_attempt = context.attempt.unwrap_or(self.config.timeout);
+        let one_attempt = context.attempt.unwrap_or(self.config.timeout).min(LONGEST);
+        // What one attempt may take, all of them together may take too.
+        let total = policy.total.max(one_attempt).min(LONGEST);
+        let end = context.deadline.map_or(begin + total, Instant::from_std);
+        let listener = context.listener.clone().map(|it| Arc::new(Heard(it)) as Arc<dyn Inbox>);
         let mut stale = false;
         for attempt in 0.. {
             let deadline = end.min(Instant::now() + one_attempt);
             let peer = self.ready_peer(deadline).await?;
-            let error = match peer.request(method, Some(params.as_bytes()), Some(deadline)).await {
-                Ok(result) => return Ok(Json::from_scanned(result)),
+            let error = match peer
+                .request(method, Some(params.as_bytes()), Some(deadline), listener.clone())
+                .await
+            {
+                Ok(result) => return complete(&self.config.name, result),
                 // It was not even looked at: a new session, and once more.
                 Err(RequestError::Stale) if !stale => {
                     stale = true;
@@ -415,82 +421,40 @@ impl Shared {
     }
 }
 
+/// A peer that is closed when nobody needs it any more.
+struct Closing(Arc<Peer>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// A result that is one. A modern server may answer with a question instead, which only a caller who
+/// said that it can answer questions should get.
+fn complete(server: &str, result: Bytes) -> Result<Json, CallError> {
+    let kind = result_type(&result);
+    match kind.as_deref() {
+        None | Some("complete") => Ok(Json::from_scanned(result)),
+        Some(kind) => {
+            let kind = kind.escape_debug();
+            let cause =
+                format!("server `{server}` answered `{kind}`, which nobody here can act on");
+            Err(CallError::Malformed { cause })
+        }
+    }
+}
+
+/// The `resultType` of a result. Most have none, and are not read for that.
+fn result_type(result: &Bytes) -> Option<String> {
+    memchr::memmem::find(result, b"\"resultType\"")?;
+    let at = json::member(result, "resultType")?;
+    Some(serde_json::from_slice(&result[at]).unwrap_or_default())
+}
+
 /// When to connect again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
     AtOnce,
     Later,
-}
-
-impl Source for Connection {
-    fn label(&self) -> &str {
-        &self.shared.config.name
-    }
-
-    fn state(&self) -> SourceState {
-        self.shared.state.borrow().state.clone()
-    }
-
-    fn tools(&self) -> Arc<[Arc<Tool>]> {
-        Arc::clone(&self.shared.listed.load().tools)
-    }
-
-    fn problems(&self) -> Vec<Problem> {
-        self.shared.listed.load().problems.clone()
-    }
-
-    fn version(&self) -> u64 {
-        self.shared.state.borrow().version
-    }
-
-    fn request<'a>(
-        &'a self,
-        method: &'a str,
-        params: Json,
-        context: CallContext,
-    ) -> BoxFuture<'a, Result<Json, CallError>> {
-        Box::pin(async move { self.shared.request(method, &params, &context).await })
-    }
-}
-
-impl ToolServer for Connection {
-    fn name(&self) -> &str {
-        &self.shared.config.name
-    }
-
-    /// All tools. What was listed before will do if the server tells of changes, or if the
-    /// configuration says so.
-    async fn list_tools(&self) -> Result<Vec<Arc<Tool>>, CallError> {
-        let deadline = Instant::now() + self.shared.config.handshake_timeout;
-        let peer = self.shared.ready_peer(deadline).await?;
-        let fresh = self.shared.config.cache_tools || peer.greeting().tools_change;
-        let tools = if fresh { self.tools() } else { self.refresh().await? };
-        Ok(tools.to_vec())
-    }
-
-    async fn call_tool(&self, tool: &str, arguments: Option<Json>) -> Result<Outcome, CallError> {
-        self.call(tool, arguments.as_ref(), CallContext::default()).await
-    }
-}
-
-impl CallTool for Connection {
-    /// One attempt: whoever calls through this decides on the next.
-    async fn call_tool(
-        &self,
-        _server: &str,
-        tool: &str,
-        arguments: Option<Json>,
-    ) -> Result<Outcome, CallError> {
-        let once = CallContext { retries: Some(0), ..CallContext::default() };
-        self.call(tool, arguments.as_ref(), once).await
-    }
-}
-
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection")
-            .field("server", &self.shared.config.name)
-            .field("state", &self.shared.state.borrow().state)
-            .finish_non_exhaustive()
-    }
 }

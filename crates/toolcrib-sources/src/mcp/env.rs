@@ -64,6 +64,12 @@ impl Filled {
         }
     }
 
+    /// The same, with another meaning: what was written is still what is shown.
+    #[must_use]
+    pub(crate) fn meaning(&self, value: impl Into<String>) -> Self {
+        Self { value: value.into(), ..self.clone() }
+    }
+
     /// How it was written: safe to show.
     pub fn written(&self) -> &str {
         &self.written

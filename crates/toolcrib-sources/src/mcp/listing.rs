@@ -42,7 +42,7 @@ pub(crate) async fn list_tools(
     for page_number in 0.. {
         let params = cursor.as_ref().map(|it| serde_json::json!({ "cursor": it }).to_string());
         let result =
-            peer.request("tools/list", params.as_deref().map(str::as_bytes), Some(deadline));
+            peer.request("tools/list", params.as_deref().map(str::as_bytes), Some(deadline), None);
         let result = match result.await {
             Ok(result) => Json::from_scanned(result),
             Err(RequestError::Rpc(error)) if error.code == -32601 && page_number == 0 => break,

@@ -51,7 +51,7 @@ pub async fn call_tool_with_retry(
     arguments: Option<Json>,
     retry: &Retry,
 ) -> Result<Outcome, ExecutionError> {
-    let end = retry.total.map(|it| Instant::now() + it);
+    let end = retry.total.and_then(|it| Instant::now().checked_add(it));
     let mut attempt: u32 = 0;
     loop {
         let limit = remaining(end, retry.timeout);
@@ -75,7 +75,7 @@ pub async fn call_tool_with_retry(
         let pause =
             retry.backoff_base.saturating_mul(1_u32.checked_shl(attempt).unwrap_or(u32::MAX));
         attempt += 1;
-        let late = end.is_some_and(|end| end <= Instant::now() + pause);
+        let late = end.is_some_and(|end| end.saturating_duration_since(Instant::now()) <= pause);
         if retry.max_retries < attempt || late {
             return Err(ExecutionError::Exhausted {
                 tool: tool.to_owned(),

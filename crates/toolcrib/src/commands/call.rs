@@ -122,8 +122,11 @@ pub(crate) async fn run(
     let called = call(workspace, asked).await;
     workspace.close().await;
     let outcome = called?;
-    let text = if as_json { format!("{}\n", outcome.raw) } else { shown(&outcome) };
-    terminal::print(&text)?;
+    if as_json {
+        terminal::print_raw(&format!("{}\n", outcome.raw))?;
+    } else {
+        terminal::print_raw(&shown(&outcome))?;
+    }
     Ok(if outcome.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -204,12 +207,15 @@ fn part(part: &Part) -> String {
             size(&format!("resource {}", terminal::clean(uri)), mime)
         }
         PartKind::ResourceLink { uri, .. } => format!("[link {}]", terminal::clean(uri)),
-        PartKind::Other => part.raw.to_string(),
+        PartKind::Other => lines(part.raw.as_str()),
     }
 }
 
-/// Text of several lines, each fit for a terminal.
+/// Text of several lines, each fit for a terminal if it goes to one.
 fn lines(text: &str) -> String {
+    if !terminal::is_watched() {
+        return text.to_owned();
+    }
     text.lines().map(terminal::clean).collect::<Vec<_>>().join("\n")
 }
 

@@ -189,10 +189,14 @@ fn a_hostile_description_cannot_act_on_the_terminal() {
         let shown = run.out + &run.err;
         assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
     }
-    let name = toolcrib(folder.path(), &["tools", "--json"]).json()[0]["name"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let run = toolcrib(folder.path(), &["call", &name]);
-    assert_eq!(run.out, "one\\u{1b}]8;;http://x\\u{7}two\nthree\n");
+    let listed = toolcrib(folder.path(), &["tools", "--json"]).json();
+    let name = listed[0]["name"].as_str().unwrap();
+    // A program gets what the server sent; a terminal does not.
+    let sent = "one\u{1b}]8;;http://x\u{7}two\nthree\n";
+    assert_eq!(toolcrib(folder.path(), &["call", name]).out, sent);
+    let command = format!("{} call {name}", env!("CARGO_BIN_EXE_toolcrib"));
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).current_dir(folder.path());
+    let shown = crate::kit::run(&mut script).out;
+    assert!(shown.contains("one\\u{1b}]8;;http://x\\u{7}two\r\nthree\r\n"), "{shown:?}");
 }

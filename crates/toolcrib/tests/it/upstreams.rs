@@ -133,6 +133,7 @@ async fn a_crash_in_a_call_is_told_at_once_with_its_cause_and_the_server_comes_b
             assert!(error.may_have_run() && error.is_transient(), "{over}");
             assert!("server `s`: ".len() < error.to_string().len(), "{over}: {error}");
             assert!(begin.elapsed() < Duration::from_secs(2), "{over}");
+            client.connect("s").await.unwrap();
             assert_eq!(text(client, "echo").await, "{}", "{over}");
             client.close().await;
         }
@@ -226,17 +227,22 @@ async fn a_server_that_never_speaks_is_given_up_in_time() {
 #[tokio::test]
 async fn a_slow_start_is_waited_for() {
     for plan in both_eras() {
-        let client =
-            client(stdio("s", &plan.fault(Fault::SlowStart(1500)).tool("echo", Act::Echo)));
-        assert_eq!(text(&client, "echo").await, "{}");
-        client.close().await;
+        // Longer than it is asked only for the newest revision: both questions wait for it then.
+        let mut config = stdio("s", &plan.fault(Fault::SlowStart(800)).tool("echo", Act::Echo));
+        config.handshake_timeout = Duration::from_secs(2);
+        for _ in 0..4 {
+            let client = client(config.clone());
+            client.connect("s").await.unwrap();
+            assert_eq!(text(&client, "echo").await, "{}");
+            client.close().await;
+        }
     }
 }
 
 #[tokio::test]
 async fn a_server_that_dies_of_what_it_does_not_know_is_asked_in_the_old_way() {
     let plan = Plan::legacy().tool("echo", Act::Echo);
-    for fault in [Fault::DiesOfUnknown, Fault::SwallowsUnknown] {
+    for fault in [Fault::DiesOfUnknown, Fault::DiesAfterUnknown, Fault::SwallowsUnknown] {
         let mut config = stdio("s", &plan.clone().fault(fault));
         config.handshake_timeout = Duration::from_secs(3);
         let client = client(config);
@@ -265,6 +271,7 @@ async fn a_large_result_comes_whole_and_one_over_the_limit_is_an_error() {
         assert_eq!(text(client, "big").await.len(), 99_000_000, "{over}");
         let error = client.call_tool("s", "bigger", None).await.unwrap_err().to_string();
         assert!(error.contains("limit"), "{over}: {error}");
+        client.connect("s").await.unwrap();
         assert_eq!(text(client, "echo").await, "{}", "{over}");
         client.close().await;
     }

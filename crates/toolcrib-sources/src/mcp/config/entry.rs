@@ -7,7 +7,7 @@ use toolcrib_catalogue::{NameStyle, ToolFilter};
 use super::{
     document::{Node, unknown_key},
     fault::ConfigFault,
-    server::{Isolation, Rate, ServerConfig, Transport, read_url},
+    server::{Isolation, Rate, Secrets, ServerConfig, Transport, read_url},
 };
 use crate::mcp::env::{Filled, Lookup};
 
@@ -59,7 +59,14 @@ pub(super) fn read(
     lookup: Lookup<'_>,
     faults: &mut Vec<ConfigFault>,
 ) -> Option<ServerConfig> {
-    let mut entry = Entry { server: name, members: Vec::new(), lookup, faults, sound: true };
+    let mut entry = Entry {
+        server: name,
+        members: Vec::new(),
+        lookup,
+        faults,
+        sound: true,
+        secrets: Vec::new(),
+    };
     let legal = !name.is_empty() && name.len() <= NAME_LIMIT && !name.chars().any(char::is_control);
     if !legal {
         let message = format!(
@@ -85,6 +92,8 @@ struct Entry<'a, 'f> {
     faults: &'f mut Vec<ConfigFault>,
     /// Nothing was found that makes the server unusable.
     sound: bool,
+    /// Whatever came out of a variable.
+    secrets: Vec<String>,
 }
 
 impl<'a> Entry<'a, '_> {
@@ -143,7 +152,8 @@ impl<'a> Entry<'a, '_> {
             ..ServerConfig::new(name, transport)
         };
         self.check(&config);
-        config
+        let secrets = Secrets(std::mem::take(&mut self.secrets));
+        ServerConfig { secrets, ..config }
     }
 
     /// What only shows when everything is read.
@@ -225,6 +235,7 @@ impl<'a> Entry<'a, '_> {
             return None;
         };
         let filled = Filled::new(&text, self.lookup);
+        self.secrets.extend(filled.secrets.iter().cloned());
         for name in &filled.unset {
             let message = format!("the variable `{}` is not set", name.escape_debug());
             let mut fault = ConfigFault::of_file(message).at(node.position()).note();

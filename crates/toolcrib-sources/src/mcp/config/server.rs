@@ -58,6 +58,18 @@ pub struct ServerConfig {
     pub rate: Option<Rate>,
     /// Where the entry stands in its file.
     pub at: (usize, usize),
+    /// Whatever came out of a variable.
+    pub(crate) secrets: Secrets,
+}
+
+/// Values that nobody may see.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Secrets(pub(crate) Vec<String>);
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("****")
+    }
 }
 
 /// How a server is spoken to.
@@ -145,6 +157,7 @@ impl ServerConfig {
             isolation: Isolation::Shared,
             rate: None,
             at: (0, 0),
+            secrets: Secrets::default(),
         }
     }
 
@@ -207,7 +220,7 @@ impl ServerConfig {
 
     /// Reads relative paths as seen from `folder`, and runs the server there if nothing else is said.
     pub fn anchor(&mut self, folder: &Path) {
-        let anchored = |path: &Filled| Filled::literal(folder.join(path.value()).to_string_lossy());
+        let anchored = |path: &Filled| path.meaning(folder.join(path.value()).to_string_lossy());
         self.cwd = Some(
             self.cwd.as_ref().map_or_else(|| Filled::literal(folder.to_string_lossy()), anchored),
         );
@@ -218,8 +231,10 @@ impl ServerConfig {
     /// what stands in the environment under a name that sounds like a secret.
     pub fn masker(&self) -> Masker {
         let texts = self.args.iter().chain(&self.command).chain(&self.cwd).chain(&self.url);
+        let texts = texts.chain(&self.ca);
         let pairs = self.env.iter().chain(&self.headers);
         let secrets = texts.chain(pairs.map(|(_, it)| it)).flat_map(|it| it.secrets.clone());
+        let secrets = secrets.chain(self.secrets.0.iter().cloned());
         let named = self.env.iter().filter(|(key, _)| sounds_secret(key));
         let whole = named.chain(&self.headers).flat_map(|(_, it)| {
             let value = it.value();

@@ -1,0 +1,297 @@
+//! Who is asking, and what they may see.
+//!
+//! A caller has a group: by its token, or the default one. Lists of a group narrow the lists of the
+//! workspace. A list that is absent is no rule; an empty one exposes nothing. `excluded` wins. This is
+//! the one place that decides, for listing and calling alike, on every door.
+
+use std::sync::Arc;
+
+use subtle::ConstantTimeEq;
+
+/// Who may see what.
+#[derive(Debug)]
+pub struct Access {
+    tokens: Vec<Token>,
+    groups: Vec<Group>,
+    /// Whether somebody without a token is let in.
+    open: bool,
+    lists: Lists,
+}
+
+/// Which group, by its place; the default group is the first.
+pub type GroupId = usize;
+
+/// Somebody who was let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    /// The group.
+    pub group: GroupId,
+    /// Which token, by its digest: a session belongs to the one who opened it.
+    token: Option<[u8; 32]>,
+}
+
+/// Why somebody is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denied {
+    /// There is no token, and one is needed.
+    NoToken,
+    /// Nobody has this token.
+    UnknownToken,
+}
+
+/// What is configured.
+#[derive(Debug, Clone, Default)]
+pub struct AccessSettings {
+    /// The group of those who have the main token, and of those who need none.
+    pub default_group: String,
+    /// The main token.
+    pub token: Option<String>,
+    /// Whether callers without a token are let in although groups have tokens.
+    pub anonymous: bool,
+    /// What everybody is held to.
+    pub lists: Lists,
+    /// The groups.
+    pub groups: Vec<GroupSettings>,
+}
+
+/// One group.
+#[derive(Debug, Clone, Default)]
+pub struct GroupSettings {
+    /// Its name.
+    pub name: String,
+    /// Its tokens.
+    pub tokens: Vec<String>,
+    /// What it is held to, besides what everybody is.
+    pub lists: Lists,
+}
+
+/// What is exposed, and what is not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lists {
+    /// If there is a list, nothing else is exposed.
+    pub exposed: Option<Vec<Pattern>>,
+    /// Never exposed.
+    pub excluded: Vec<Pattern>,
+}
+
+/// A name in which `*` stands for any run of characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(pub String);
+
+#[derive(Debug)]
+struct Group {
+    name: Arc<str>,
+    lists: Lists,
+}
+
+struct Token {
+    digest: [u8; 32],
+    group: GroupId,
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "**** of group {}", self.group)
+    }
+}
+
+impl Access {
+    /// What the settings mean. Tokens are kept as digests only.
+    pub fn new(settings: &AccessSettings) -> Self {
+        let mut groups =
+            vec![Group { name: settings.default_group.as_str().into(), lists: Lists::default() }];
+        let mut tokens = Vec::new();
+        let digest = |token: &str| *blake3::hash(token.as_bytes()).as_bytes();
+        if let Some(token) = &settings.token {
+            tokens.push(Token { digest: digest(token), group: 0 });
+        }
+        for group in &settings.groups {
+            let id = if group.name == settings.default_group {
+                groups[0].lists = group.lists.clone();
+                0
+            } else {
+                groups.push(Group { name: group.name.as_str().into(), lists: group.lists.clone() });
+                groups.len() - 1
+            };
+            let own = group.tokens.iter().map(|it| Token { digest: digest(it), group: id });
+            tokens.extend(own);
+        }
+        let open = tokens.is_empty() || (settings.token.is_none() && settings.anonymous);
+        Self { tokens, groups, open, lists: settings.lists.clone() }
+    }
+
+    /// Who sends this `Authorization`.
+    pub fn identify(&self, authorization: Option<&[u8]>) -> Result<Caller, Denied> {
+        let Some(header) = authorization else {
+            let caller = Caller { group: 0, token: None };
+            return if self.open { Ok(caller) } else { Err(Denied::NoToken) };
+        };
+        if self.tokens.is_empty() {
+            return Ok(Caller { group: 0, token: None });
+        }
+        let given = bearer(header).ok_or(Denied::UnknownToken)?;
+        let digest = *blake3::hash(given).as_bytes();
+        // All are looked at, so that the time says nothing of which fits.
+        let mut found = None;
+        for token in &self.tokens {
+            if bool::from(token.digest.ct_eq(&digest)) {
+                found = Some(Caller { group: token.group, token: Some(token.digest) });
+            }
+        }
+        found.ok_or(Denied::UnknownToken)
+    }
+
+    /// Whether somebody who was let in would be let in again.
+    pub fn still_good(&self, caller: Caller) -> bool {
+        match caller.token {
+            Some(token) => self.tokens.iter().any(|it| it.digest == token),
+            None => self.open,
+        }
+    }
+
+    /// A caller of this group who needs no token, such as the one who started us.
+    pub fn local(&self, group: Option<&str>) -> Option<Caller> {
+        let group = match group {
+            None => 0,
+            Some(name) => self.groups.iter().position(|it| &*it.name == name)?,
+        };
+        Some(Caller { group, token: None })
+    }
+
+    /// Whether there is any token.
+    pub fn has_tokens(&self) -> bool {
+        !self.tokens.is_empty()
+    }
+
+    /// How many groups there are.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The names of all groups, the default one first.
+    pub fn group_names(&self) -> impl Iterator<Item = &str> {
+        self.groups.iter().map(|it| &*it.name)
+    }
+
+    /// Whether a group may see and call a tool.
+    pub fn allows(&self, group: GroupId, tool: &str) -> bool {
+        let own = self.groups.get(group).is_some_and(|it| it.lists.allows(tool));
+        own && self.lists.allows(tool)
+    }
+
+    /// Patterns that none of these names matches: probably slips of the pen.
+    pub fn unmatched<'a>(&'a self, names: &[&str]) -> Vec<&'a str> {
+        let lists = std::iter::once(&self.lists).chain(self.groups.iter().map(|it| &it.lists));
+        let patterns = lists.flat_map(|it| it.exposed.iter().flatten().chain(it.excluded.iter()));
+        let slips = patterns.filter(|it| !names.iter().any(|name| it.matches(name)));
+        slips.map(|it| it.0.as_str()).collect()
+    }
+}
+
+impl Lists {
+    fn allows(&self, name: &str) -> bool {
+        let listed = |list: &[Pattern]| list.iter().any(|it| it.matches(name));
+        self.exposed.as_deref().is_none_or(listed) && !listed(&self.excluded)
+    }
+}
+
+impl Pattern {
+    /// Whether the pattern stands for `name`.
+    pub fn matches(&self, name: &str) -> bool {
+        let mut pieces = self.0.split('*');
+        let head = pieces.next().unwrap_or_default();
+        let Some(mut rest) = name.strip_prefix(head) else { return false };
+        let Some(tail) = pieces.next_back() else { return rest.is_empty() };
+        for piece in pieces {
+            // The leftmost match leaves the most room for the pieces after it.
+            let Some((_, after)) = rest.split_once(piece) else { return false };
+            rest = after;
+        }
+        rest.ends_with(tail)
+    }
+}
+
+/// The token in `Bearer TOKEN`.
+fn bearer(header: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = header.split_at_checked(7)?;
+    let token = token.trim_ascii();
+    (scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lists(exposed: Option<&[&str]>, excluded: &[&str]) -> Lists {
+        let read = |list: &[&str]| list.iter().map(|it| Pattern((*it).to_owned())).collect();
+        Lists { exposed: exposed.map(read), excluded: read(excluded) }
+    }
+
+    fn group(name: &str, tokens: &[&str]) -> GroupSettings {
+        let tokens = tokens.iter().map(ToString::to_string).collect();
+        GroupSettings { name: name.to_owned(), tokens, lists: Lists::default() }
+    }
+
+    #[track_caller]
+    fn check(settings: &AccessSettings, header: Option<&str>, expected: Result<usize, Denied>) {
+        let found = Access::new(settings).identify(header.map(str::as_bytes));
+        assert_eq!(found.map(|it| it.group), expected, "{header:?}");
+    }
+
+    #[test]
+    fn the_seeds_table() {
+        let none = AccessSettings { default_group: "guest".into(), ..Default::default() };
+        check(&none, None, Ok(0));
+        check(&none, Some("Bearer anything"), Ok(0));
+        let main = AccessSettings { token: Some("secret".into()), ..none };
+        check(&main, Some("Bearer secret"), Ok(0));
+        check(&main, Some("bEARER  secret "), Ok(0));
+        check(&main, None, Err(Denied::NoToken));
+        for bad in ["Bearer secreT", "Bearer secret2", "Bearer ", "Basic secret", "secret", ""] {
+            check(&main, Some(bad), Err(Denied::UnknownToken));
+        }
+    }
+
+    #[test]
+    fn group_tokens_lead_to_their_groups() {
+        let groups = vec![group("a", &["ta", "ta2"]), group("guest", &["tg"])];
+        let mut settings =
+            AccessSettings { default_group: "guest".into(), groups, ..Default::default() };
+        check(&settings, Some("Bearer ta2"), Ok(1));
+        check(&settings, Some("Bearer tg"), Ok(0));
+        check(&settings, None, Err(Denied::NoToken));
+        settings.anonymous = true;
+        check(&settings, None, Ok(0));
+        check(&settings, Some("Bearer x"), Err(Denied::UnknownToken));
+        settings.token = Some("main".into());
+        check(&settings, None, Err(Denied::NoToken));
+    }
+
+    #[test]
+    fn a_group_is_narrowed_and_an_empty_list_exposes_nothing() {
+        let mut a = group("a", &[]);
+        a.lists = lists(Some(&["mcp__db__*"]), &["mcp__db__drop"]);
+        let mut b = group("b", &[]);
+        b.lists = lists(Some(&[]), &[]);
+        let settings = AccessSettings {
+            lists: lists(Some(&["mcp__db__*", "search"]), &["*secret*"]),
+            groups: vec![a, b],
+            ..Default::default()
+        };
+        let access = Access::new(&settings);
+        let seen = |group| {
+            let names = ["mcp__db__read", "mcp__db__drop", "mcp__db__secret_x", "search", "other"];
+            names.iter().filter(|it| access.allows(group, it)).copied().collect::<Vec<_>>()
+        };
+        assert_eq!(seen(0), ["mcp__db__read", "mcp__db__drop", "search"]);
+        assert_eq!(seen(1), ["mcp__db__read"]);
+        assert_eq!(seen(2), [""; 0]);
+        assert_eq!(access.unmatched(&["mcp__db__read", "search"]), ["*secret*", "mcp__db__drop"]);
+    }
+
+    #[test]
+    fn a_token_is_never_shown() {
+        let settings = AccessSettings { token: Some("hunter22".into()), ..Default::default() };
+        assert!(!format!("{:?}", Access::new(&settings)).contains("hunter22"));
+    }
+}

@@ -1,0 +1,172 @@
+//! The gateway: sources on one side, callers on the other, and a snapshot between them.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use toolcrib_catalogue::{
+    Catalogue, Listing, NameStyle, Origin, Problem, Settings as Naming, Source, SourceState,
+    ToolFilter,
+};
+
+use crate::{
+    access::{Access, GroupId},
+    snapshot::Snapshot,
+};
+
+/// A gateway.
+#[derive(Debug)]
+pub struct Gateway {
+    inputs: Vec<Input>,
+    access: ArcSwap<Access>,
+    snapshot: ArcSwap<Snapshot>,
+    /// Counts the snapshots.
+    changes: watch::Sender<u64>,
+    settings: Settings,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+}
+
+/// A source, and how its tools are taken. One without a source only holds its place among the names.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// Where the tools come from.
+    pub source: Option<Arc<dyn Source>>,
+    /// What that is called.
+    pub origin: Origin,
+    /// How they are named.
+    pub style: NameStyle,
+    /// Which are taken.
+    pub filter: ToolFilter,
+}
+
+/// What a gateway says of itself.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What agents should know.
+    pub instructions: Option<String>,
+}
+
+impl Gateway {
+    /// A gateway over these sources, which keeps its catalogue current until it is stopped.
+    pub fn start(inputs: Vec<Input>, access: Access, settings: Settings) -> Arc<Self> {
+        let empty = Snapshot::new(Catalogue::default(), &access);
+        let gateway = Arc::new(Self {
+            inputs,
+            access: ArcSwap::from_pointee(access),
+            snapshot: ArcSwap::from_pointee(empty),
+            changes: watch::Sender::new(0),
+            settings,
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        });
+        gateway.rebuild();
+        for input in &gateway.inputs {
+            if let Some(source) = input.source.clone() {
+                let this = Arc::clone(&gateway);
+                gateway.tasks.spawn(async move {
+                    tokio::select! {
+                        () = this.stop.cancelled() => {}
+                        () = this.follow(&*source) => {}
+                    }
+                });
+            }
+        }
+        gateway
+    }
+
+    /// Builds the catalogue anew whenever a source changes. Never returns.
+    async fn follow(&self, source: &dyn Source) {
+        loop {
+            let version = source.version();
+            self.rebuild();
+            source.changed_since(version).await;
+        }
+    }
+
+    /// Builds the catalogue anew, and says what is wrong.
+    pub fn rebuild(&self) -> Vec<Problem> {
+        let listing = |input: &Input| Listing {
+            origin: input.origin.clone(),
+            style: input.style,
+            filter: input.filter.clone(),
+            tools: input.source.as_ref().map(|it| it.tools()).unwrap_or_default(),
+        };
+        let listings: Vec<Listing> = self.inputs.iter().map(listing).collect();
+        let (catalogue, mut problems) = match Catalogue::build(&listings, &Naming::default()) {
+            Ok(built) => built,
+            Err(conflict) => {
+                tracing::error!("{conflict}");
+                return vec![Problem::new("tools", conflict.to_string())];
+            }
+        };
+        let access = self.access.load();
+        let snapshot = Snapshot::new(catalogue, &access);
+        let ready = self.inputs.iter().flat_map(|it| &it.source);
+        if ready.clone().all(|it| it.state() != SourceState::Connecting) {
+            for slip in access.unmatched(&snapshot.names()) {
+                let message = format!("`{slip}` is the name of no tool");
+                problems.push(Problem::new("network.yaml: external_access", message));
+            }
+        }
+        self.snapshot.store(Arc::new(snapshot));
+        self.changes.send_modify(|it| *it += 1);
+        problems
+    }
+
+    /// Lets other people in from now on.
+    pub fn set_access(&self, access: Access) {
+        self.access.store(Arc::new(access));
+        self.rebuild();
+    }
+
+    /// Who may see what, just now.
+    pub fn access(&self) -> Arc<Access> {
+        self.access.load_full()
+    }
+
+    /// Whether every source is ready or has failed: nobody is waited for any more.
+    pub fn is_settled(&self) -> bool {
+        let mut sources = self.inputs.iter().flat_map(|it| &it.source);
+        sources.all(|it| it.state() != SourceState::Connecting)
+    }
+
+    /// How many tools there are, and how many a group sees.
+    pub fn counts(&self, group: GroupId) -> (usize, usize) {
+        self.snapshot.load().counts(group)
+    }
+
+    /// Lets nobody in any more.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Stops, and waits until calls in flight have ended.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn source(&self, listing: usize) -> Option<&Arc<dyn Source>> {
+        self.inputs.get(listing)?.source.as_ref()
+    }
+
+    /// Counts up with every snapshot.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}

@@ -1,0 +1,248 @@
+//! The door on a port: `/mcp` (streamable HTTP, both eras), `/sse` and `/messages` (HTTP+SSE), `/healthz`
+//! and `/readyz`.
+//!
+//! Before anything is read, two questions: is the request meant for us (Host, Origin), and who sends it
+//! (Authorization). Only `/healthz` is open to everybody.
+
+mod body;
+mod streamable;
+mod old;
+
+use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    header::{
+        ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    },
+};
+use http_body_util::{BodyExt, Limited};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+};
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+
+use self::{body::Body, old::OldSession};
+use crate::{
+    access::{Caller, Denied},
+    gateway::Gateway,
+    session::Sessions,
+};
+
+/// How the door is set up.
+#[derive(Debug, Clone)]
+pub struct HttpSettings {
+    /// What clients may call us, besides the address we listen on: `tools.example.com`.
+    pub hosts: Vec<String>,
+    /// The largest request body.
+    pub max_body: usize,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self { hosts: Vec::new(), max_body: 4 * 1024 * 1024 }
+    }
+}
+
+/// A door on a port.
+#[derive(Debug)]
+pub struct Door {
+    gateway: Arc<Gateway>,
+    settings: HttpSettings,
+    /// `host:port` by which we may be addressed.
+    authorities: Vec<String>,
+    sessions: Sessions,
+    old: Mutex<HashMap<String, Arc<OldSession>>>,
+}
+
+/// An answer that says no.
+type Refused = Box<Response<Body>>;
+
+/// How long a client may take to send the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long calls in flight get to end when the door closes.
+const DRAIN: Duration = Duration::from_secs(30);
+
+impl Door {
+    /// A door for a gateway, at this address.
+    pub fn new(gateway: Arc<Gateway>, settings: HttpSettings, address: SocketAddr) -> Arc<Self> {
+        let port = address.port();
+        let mut authorities = vec![address.to_string()];
+        if address.ip().is_loopback() || address.ip().is_unspecified() {
+            let local = ["127.0.0.1", "localhost", "[::1]"];
+            authorities.extend(local.map(|it| format!("{it}:{port}")));
+        }
+        authorities.extend(settings.hosts.iter().map(|it| it.to_ascii_lowercase()));
+        let (sessions, old) = (Sessions::default(), Mutex::default());
+        Arc::new(Self { gateway, settings, authorities, sessions, old })
+    }
+
+    /// Lets clients in until the gateway is stopped; then lets those inside end what they began.
+    pub async fn serve(self: &Arc<Self>, listener: TcpListener) {
+        let graceful = GracefulShutdown::new();
+        let mut sweep = tokio::time::interval(Duration::from_secs(5));
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = sweep.tick() => {
+                    self.sweep();
+                    continue;
+                }
+                () = self.gateway.stop.cancelled() => break,
+            };
+            let socket = match accepted {
+                Ok((socket, _)) => socket,
+                Err(error) => {
+                    // Out of descriptors, most likely: wait rather than spin.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            // Without this an answer that is a stream waits 40 ms for an acknowledgement.
+            socket.set_nodelay(true).ok();
+            let this = Arc::clone(self);
+            let service = service_fn(move |request| {
+                let this = Arc::clone(&this);
+                async move { Ok::<_, std::convert::Infallible>(this.answer(request).await) }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIMEOUT)
+                .max_buf_size(64 * 1024)
+                .serve_connection(TokioIo::new(socket), service);
+            let connection = graceful.watch(connection);
+            self.gateway.tasks.spawn(async move {
+                connection.await.ok();
+            });
+        }
+        drop(listener);
+        if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
+            tracing::warn!("some calls did not end in time");
+        }
+    }
+
+    /// How many sessions are open.
+    pub fn sessions(&self) -> usize {
+        self.sessions.count() + self.old.lock().len()
+    }
+
+    /// Ends sessions that nobody uses, and those of tokens that are no longer good.
+    fn sweep(&self) {
+        let access = self.gateway.access();
+        self.sessions.sweep(|caller| access.still_good(caller));
+        self.old.lock().retain(|_, it| it.is_open(&access));
+    }
+
+    async fn answer(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+        let path = request.uri().path().to_owned();
+        if let Err(refused) = self.check_address(request.headers(), request.uri()) {
+            return *refused;
+        }
+        if path == "/healthz" {
+            return plain(StatusCode::OK, "ok\n");
+        }
+        let caller = match self.identify(request.headers()) {
+            Ok(caller) => caller,
+            Err(denied) => return unauthorized(denied),
+        };
+        match path.as_str() {
+            "/mcp" => self.streamable(caller, request).await,
+            "/sse" if request.method() == Method::GET => self.open_old(caller),
+            "/messages" if request.method() == Method::POST => self.take_old(caller, request).await,
+            "/sse" => not_allowed("GET"),
+            "/messages" => not_allowed("POST"),
+            "/readyz" if self.gateway.is_settled() => plain(StatusCode::OK, "ready\n"),
+            "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "servers are still starting\n"),
+            _ => plain(StatusCode::NOT_FOUND, "not found\n"),
+        }
+    }
+
+    /// A page of another site must not reach us through a visitor's browser.
+    fn check_address(&self, headers: &HeaderMap, uri: &http::Uri) -> Result<(), Refused> {
+        let refuse = |what: &str| Err(Box::new(plain(StatusCode::FORBIDDEN, &format!("{what}\n"))));
+        let mut hosts = headers.get_all(HOST).iter();
+        let host = match (hosts.next(), hosts.next()) {
+            (Some(host), None) => host.to_str().unwrap_or_default().to_ascii_lowercase(),
+            _ => return refuse("one Host is needed"),
+        };
+        if !self.is_us(&host) || uri.authority().is_some_and(|it| !self.is_us(it.as_str())) {
+            return refuse("this Host is not served here");
+        }
+        for origin in headers.get_all(ORIGIN) {
+            let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
+            let stripped =
+                origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+            if !stripped.is_some_and(|it| self.is_us(it)) {
+                return refuse("this Origin is not let in");
+            }
+        }
+        Ok(())
+    }
+
+    fn is_us(&self, authority: &str) -> bool {
+        self.authorities.iter().any(|it| it.eq_ignore_ascii_case(authority))
+    }
+
+    fn identify(&self, headers: &HeaderMap) -> Result<Caller, Denied> {
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        let access = self.gateway.access();
+        match (values.next(), values.next()) {
+            (Some(_), Some(_)) if access.has_tokens() => Err(Denied::UnknownToken),
+            (value, _) => access.identify(value.map(HeaderValue::as_bytes)),
+        }
+    }
+
+    /// The body of a request that says it is JSON.
+    async fn read(&self, request: Request<Incoming>) -> Result<Bytes, Refused> {
+        let media_type = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+        let media_type = media_type.and_then(|it| it.split(';').next()).unwrap_or_default();
+        if !media_type.trim().eq_ignore_ascii_case("application/json") {
+            let text = "the body must be application/json\n";
+            return Err(Box::new(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)));
+        }
+        let limited = Limited::new(request.into_body(), self.settings.max_body);
+        match tokio::time::timeout(HEAD_TIMEOUT, limited.collect()).await {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(_)) => {
+                let text = format!("the body is larger than {} bytes\n", self.settings.max_body);
+                Err(Box::new(plain(StatusCode::PAYLOAD_TOO_LARGE, &text)))
+            }
+            Err(_) => Err(Box::new(plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"))),
+        }
+    }
+}
+
+fn unauthorized(denied: Denied) -> Response<Body> {
+    let text = match denied {
+        Denied::NoToken => "a token is needed: Authorization: Bearer TOKEN\n",
+        Denied::UnknownToken => "nobody has this token\n",
+    };
+    let mut response = plain(StatusCode::UNAUTHORIZED, text);
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+fn not_allowed(allow: &'static str) -> Response<Body> {
+    let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+fn plain(status: StatusCode, text: &str) -> Response<Body> {
+    typed(status, "text/plain; charset=utf-8", Body::whole(text.to_owned()))
+}
+
+fn typed(status: StatusCode, media_type: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

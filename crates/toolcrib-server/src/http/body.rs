@@ -1,0 +1,85 @@
+//! Bodies of responses: a whole one, or a stream of events.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header::CACHE_CONTROL};
+use hyper::body::{Body as HyperBody, Frame, SizeHint};
+use tokio::sync::mpsc;
+
+/// A body.
+#[derive(Debug)]
+pub(crate) enum Body {
+    Whole(Option<Bytes>),
+    /// Messages, each of which becomes an event.
+    Events(mpsc::Receiver<Event>),
+}
+
+/// What goes into a stream of events.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Message(Bytes),
+    /// The address of the old transport.
+    Endpoint(String),
+    /// Nothing, so that nobody in between thinks the stream is dead.
+    KeepAlive,
+}
+
+impl Body {
+    pub(crate) fn whole(text: impl Into<Bytes>) -> Self {
+        Self::Whole(Some(text.into()))
+    }
+}
+
+/// A response that is a stream of events.
+pub(crate) fn events(receiver: mpsc::Receiver<Event>) -> Response<Body> {
+    let mut response = super::typed(StatusCode::OK, "text/event-stream", Body::Events(receiver));
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+impl Event {
+    fn text(self) -> Bytes {
+        match self {
+            Self::Message(text) => [b"event: message\ndata: ", &*text, b"\n\n"].concat().into(),
+            Self::Endpoint(to) => format!("event: endpoint\ndata: {to}\n\n").into(),
+            Self::KeepAlive => Bytes::from_static(b":\n\n"),
+        }
+    }
+}
+
+impl HyperBody for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut *self {
+            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|it| Ok(Frame::data(it)))),
+            Self::Events(events) => {
+                events.poll_recv(context).map(|it| it.map(|it| Ok(Frame::data(it.text()))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |it| it.len() as u64))
+            }
+            Self::Events(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `/sse` and `/messages`: HTTP+SSE, as 2024-11-05 had it. A stream that begins with an address, and
+//! messages posted to that address, whose answers come on the stream.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Door,
+    body::{Body, Event, events},
+    plain,
+};
+use crate::{
+    access::{Access, Caller},
+    session::random_id,
+    stdio::Conversation,
+};
+
+const QUEUE: usize = 64;
+
+/// More old clients than this are not let in.
+const MAX_OLD: usize = 10_000;
+
+/// One old client.
+#[derive(Debug)]
+pub(crate) struct OldSession {
+    caller: Caller,
+    conversation: Arc<Conversation>,
+    ended: CancellationToken,
+}
+
+impl OldSession {
+    /// Whether its stream is open and its token good; if not, it ends.
+    pub(super) fn is_open(&self, access: &Access) -> bool {
+        if !access.still_good(self.caller) {
+            self.ended.cancel();
+        }
+        !self.ended.is_cancelled()
+    }
+}
+
+impl Door {
+    pub(super) fn open_old(self: &Arc<Self>, caller: Caller) -> Response<Body> {
+        let Some(id) = random_id().filter(|_| self.old.lock().len() < MAX_OLD) else {
+            return plain(StatusCode::SERVICE_UNAVAILABLE, "too many sessions\n");
+        };
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let (out, mut outgoing) = mpsc::channel::<Bytes>(QUEUE);
+        let ended = CancellationToken::new();
+        let gateway = Arc::clone(&self.gateway);
+        let conversation = Conversation::new(gateway, caller, out, ended.clone());
+        let session = Arc::new(OldSession { caller, conversation, ended: ended.clone() });
+        self.old.lock().insert(id.clone(), session);
+        let this = Arc::clone(self);
+        self.gateway.tasks.spawn(async move {
+            let first = Event::Endpoint(format!("/messages?session={id}"));
+            sender.send(first).await.ok();
+            loop {
+                let event = tokio::select! {
+                    text = outgoing.recv() => match text {
+                        Some(text) => Event::Message(text),
+                        None => break,
+                    },
+                    () = tokio::time::sleep(std::time::Duration::from_secs(15)) => Event::KeepAlive,
+                    () = sender.closed() => break,
+                    () = ended.cancelled() => break,
+                    () = this.gateway.stop.cancelled() => break,
+                };
+                if sender.send(event).await.is_err() {
+                    break;
+                }
+            }
+            ended.cancel();
+            this.old.lock().remove(&id);
+        });
+        events(receiver)
+    }
+
+    pub(super) async fn take_old(
+        self: &Arc<Self>,
+        caller: Caller,
+        request: Request<Incoming>,
+    ) -> Response<Body> {
+        let query = request.uri().query().unwrap_or_default();
+        let id = query.split('&').find_map(|it| it.strip_prefix("session="));
+        let session = id.and_then(|id| self.old.lock().get(id).cloned());
+        let Some(session) = session.filter(|it| it.caller == caller) else {
+            return plain(StatusCode::NOT_FOUND, "there is no such session\n");
+        };
+        match self.read(request).await {
+            Ok(body) => {
+                session.conversation.take(body).await;
+                plain(StatusCode::ACCEPTED, "accepted\n")
+            }
+            Err(refused) => *refused,
+        }
+    }
+}

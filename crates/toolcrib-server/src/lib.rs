@@ -1,0 +1,20 @@
+//! Who may ask, and how: the gateway.
+//!
+//! In reading order: `access` says who is asking and what they may see; `snapshot` is the catalogue as
+//! it is just now, with a prepared list for every group; `gateway` keeps it current; `dispatch` answers
+//! one request, whatever it came over; `session` and `http`, and `stdio`, are the doors.
+//!
+//! Nothing here names a kind of source, reads a file or looks into the environment.
+
+mod access;
+mod snapshot;
+mod gateway;
+mod dispatch;
+mod session;
+mod http;
+mod stdio;
+
+pub use access::{Access, AccessSettings, Caller, Denied, GroupId, GroupSettings, Lists, Pattern};
+pub use gateway::{Gateway, Input, Settings};
+pub use http::{Door, HttpSettings};
+pub use stdio::serve_stdio;

@@ -1,0 +1,328 @@
+//! The door on standard input and output, and conversations in which answers come back on one stream.
+//!
+//! A [`Conversation`] also serves the old HTTP+SSE transport: there, too, requests come one by one and
+//! answers go out on a stream, in whatever order they are ready.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use serde_json::json;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    sync::mpsc,
+};
+use tokio_util::sync::CancellationToken;
+use toolcrib_catalogue::{Json, Listener};
+use toolcrib_wire::{
+    Era, Frame, FrameFault, Id, RpcError,
+    frame::{notification, response},
+    json,
+    revision::META_VERSION,
+};
+
+use crate::{
+    access::Caller,
+    dispatch::{self, Asked},
+    gateway::Gateway,
+    session::InFlight,
+};
+
+/// How many messages may wait to be written.
+const QUEUE: usize = 256;
+
+/// The longest message that is read.
+const MAX_LINE: usize = 4 * 1024 * 1024;
+
+/// One client that talks on one stream.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    gateway: Arc<Gateway>,
+    caller: Caller,
+    out: mpsc::Sender<Bytes>,
+    in_flight: InFlight,
+    /// Set once a legacy client has shaken hands: from then on it hears of changes.
+    greeted: OnceLock<()>,
+    ended: CancellationToken,
+}
+
+impl Conversation {
+    pub(crate) fn new(
+        gateway: Arc<Gateway>,
+        caller: Caller,
+        out: mpsc::Sender<Bytes>,
+        ended: CancellationToken,
+    ) -> Arc<Self> {
+        let (in_flight, greeted) = (InFlight::default(), OnceLock::new());
+        Arc::new(Self { gateway, caller, out, in_flight, greeted, ended })
+    }
+
+    /// Takes one message, or a batch of them; the answer goes out when it is ready.
+    pub(crate) async fn take(self: &Arc<Self>, text: Bytes) {
+        if text.trim_ascii_start().first() == Some(&b'[') && json::scan(&text, |_, _| ()).is_ok() {
+            // Each element is answered by itself, which a client cannot tell from a batch.
+            for (_, range) in json::members(&text) {
+                self.take_one(&text.slice(range)).await;
+            }
+            return;
+        }
+        self.take_one(&text).await;
+    }
+
+    async fn take_one(self: &Arc<Self>, text: &Bytes) {
+        match Frame::read(text) {
+            Ok(Frame::Request { id, method, params }) => {
+                let this = Arc::clone(self);
+                self.gateway.tasks.spawn(async move {
+                    tokio::select! {
+                        () = this.ended.cancelled() => {}
+                        () = this.answer(id, &method, params) => {}
+                    }
+                });
+            }
+            Ok(Frame::Notification { method, params }) => self.notified(&method, params.as_ref()),
+            Ok(Frame::Response { .. }) => {}
+            Err(error) => {
+                let answer = refusal(&error.fault);
+                if let Some(id) = &error.id {
+                    self.say(response(id, Err(&answer))).await;
+                } else {
+                    self.say(null_response(&answer)).await;
+                }
+            }
+        }
+    }
+
+    async fn answer(self: &Arc<Self>, id: Id, method: &str, params: Option<Bytes>) {
+        if method == "initialize" {
+            let answer = dispatch::initialize(&self.gateway, params.as_ref());
+            let answer = answer.as_ref().map(|(result, _)| &**result);
+            self.say(response(&id, answer)).await;
+            return;
+        }
+        let era = if is_modern(params.as_ref()) { Era::Modern } else { Era::Legacy };
+        if method == "subscriptions/listen" && era == Era::Modern {
+            self.listen(&id).await;
+            return;
+        }
+        let Some(flight) = self.in_flight.begin(&id) else {
+            let message = "the id is in use, or too many requests wait".to_owned();
+            let error = RpcError { code: -32600, message, data: None };
+            self.say(response(&id, Err(&error))).await;
+            return;
+        };
+        let listener = Arc::new(Forward(self.out.clone()));
+        let listener = Some(listener as Arc<dyn Listener>);
+        let asked = Asked { caller: self.caller, era, method, params, listener };
+        let answer = tokio::select! {
+            answer = dispatch::answer(&self.gateway, asked) => answer,
+            // A request that was taken back is not answered.
+            () = flight.cancelled.cancelled() => return,
+        };
+        self.say(response(&id, answer.as_deref())).await;
+    }
+
+    fn notified(self: &Arc<Self>, method: &str, params: Option<&Bytes>) {
+        match method {
+            "notifications/cancelled" => {
+                if let Some(id) = cancelled_id(params) {
+                    self.in_flight.cancel(&id);
+                }
+            }
+            "notifications/initialized" if self.greeted.set(()).is_ok() => {
+                let this = Arc::clone(self);
+                self.gateway.tasks.spawn(async move {
+                    tokio::select! {
+                        () = this.ended.cancelled() => {}
+                        () = this.gateway.stop.cancelled() => {}
+                        () = this.tell_changes() => {}
+                    }
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells a legacy client whenever its list of tools changes.
+    async fn tell_changes(&self) {
+        let mut list = SeenList::new(&self.gateway, self.caller);
+        while list.changed().await {
+            self.say(notification("notifications/tools/list_changed", None)).await;
+        }
+    }
+
+    /// Tells a modern client whenever its list of tools changes, until it takes the request back.
+    async fn listen(&self, id: &Id) {
+        let Some(flight) = self.in_flight.begin(id) else { return };
+        let mut list = SeenList::new(&self.gateway, self.caller);
+        self.say(acknowledged(id)).await;
+        let told = async {
+            while list.changed().await {
+                self.say(list_changed(id)).await;
+            }
+        };
+        tokio::select! {
+            () = told => {}
+            () = flight.cancelled.cancelled() => return,
+            () = self.gateway.stop.cancelled() => {}
+        }
+        self.say(response(id, Ok(listen_ended(id).as_bytes()))).await;
+    }
+
+    async fn say(&self, text: Bytes) {
+        // A client that is gone hears nothing.
+        self.out.send(text).await.ok();
+    }
+}
+
+/// Hands progress on to the stream; what does not fit is left out, as progress may be.
+#[derive(Debug)]
+pub(crate) struct Forward(pub(crate) mpsc::Sender<Bytes>);
+
+impl Listener for Forward {
+    fn notified(&self, method: &str, params: Option<Json>) {
+        let text = notification(method, params.as_ref().map(Json::as_bytes));
+        if self.0.try_send(text).is_err() {
+            tracing::debug!("progress was left out: the client is slow or gone");
+        }
+    }
+}
+
+/// Knows which list a caller saw last.
+#[derive(Debug)]
+pub(crate) struct SeenList<'a> {
+    gateway: &'a Gateway,
+    caller: Caller,
+    changes: tokio::sync::watch::Receiver<u64>,
+    seen: Bytes,
+}
+
+impl<'a> SeenList<'a> {
+    pub(crate) fn new(gateway: &'a Gateway, caller: Caller) -> Self {
+        let changes = gateway.changes();
+        let seen = list_of(gateway, caller);
+        Self { gateway, caller, changes, seen }
+    }
+
+    /// Waits until the caller's list is another; false when the gateway is gone.
+    pub(crate) async fn changed(&mut self) -> bool {
+        loop {
+            if self.changes.changed().await.is_err() {
+                return false;
+            }
+            let now = list_of(self.gateway, self.caller);
+            if now != self.seen {
+                self.seen = now;
+                return true;
+            }
+        }
+    }
+}
+
+fn list_of(gateway: &Gateway, caller: Caller) -> Bytes {
+    gateway.snapshot().view(caller.group).map(|it| it.tools.clone()).unwrap_or_default()
+}
+
+/// Whether a request says of itself that it is modern.
+pub(crate) fn is_modern(params: Option<&Bytes>) -> bool {
+    let Some(params) = params else { return false };
+    let meta = json::member(params, "_meta").map(|it| params.slice(it));
+    meta.is_some_and(|it| json::member(&it, META_VERSION).is_some())
+}
+
+/// Which request a `notifications/cancelled` means.
+pub(crate) fn cancelled_id(params: Option<&Bytes>) -> Option<Id> {
+    let params = params?;
+    let id = json::member(params, "requestId")?;
+    Id::read(params.slice(id))
+}
+
+/// What to answer to something that is no message.
+pub(crate) fn refusal(fault: &FrameFault) -> RpcError {
+    let code = match fault {
+        FrameFault::Json(_) => -32700,
+        FrameFault::Envelope(_) => -32600,
+    };
+    RpcError { code, message: fault.to_string(), data: None }
+}
+
+/// An error that answers nobody in particular.
+pub(crate) fn null_response(error: &RpcError) -> Bytes {
+    let error = json!({ "code": error.code, "message": error.message });
+    json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string().into()
+}
+
+pub(crate) fn acknowledged(id: &Id) -> Bytes {
+    let params = format!(
+        r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{{"toolsListChanged":true}}}}"#
+    );
+    notification("notifications/subscriptions/acknowledged", Some(params.as_bytes()))
+}
+
+pub(crate) fn list_changed(id: &Id) -> Bytes {
+    let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#);
+    notification("notifications/tools/list_changed", Some(params.as_bytes()))
+}
+
+pub(crate) fn listen_ended(id: &Id) -> String {
+    format!(
+        r#"{{"resultType":"complete","_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#
+    )
+}
+
+/// Serves one client on standard input and output until the input ends.
+pub async fn serve_stdio(gateway: &Arc<Gateway>, caller: Caller) {
+    let (out, mut outgoing) = mpsc::channel::<Bytes>(QUEUE);
+    let ended = CancellationToken::new();
+    let writer = gateway.tasks.spawn(async move {
+        let mut stdout = tokio::io::stdout();
+        while let Some(text) = outgoing.recv().await {
+            let line = [&*text, b"\n"].concat();
+            if stdout.write_all(&line).await.is_err() || stdout.flush().await.is_err() {
+                return;
+            }
+        }
+    });
+    let conversation = Conversation::new(Arc::clone(gateway), caller, out, ended.clone());
+    let mut input = BufReader::new(tokio::io::stdin());
+    loop {
+        let mut line = Vec::new();
+        let read = read_line(&mut input, &mut line);
+        let read = tokio::select! {
+            read = read => read,
+            () = gateway.stop.cancelled() => break,
+        };
+        match read {
+            Ok(0) | Err(_) => break,
+            Ok(_) if line.trim_ascii().is_empty() => {}
+            Ok(_) => conversation.take(line.into()).await,
+        }
+    }
+    // Whoever closes the input no longer waits for answers.
+    ended.cancel();
+    drop(conversation);
+    writer.await.ok();
+}
+
+/// Reads a line, and of one that is too long only so much that it is refused.
+async fn read_line(
+    input: &mut BufReader<tokio::io::Stdin>,
+    line: &mut Vec<u8>,
+) -> std::io::Result<usize> {
+    let mut total = 0;
+    loop {
+        let buffer = input.fill_buf().await?;
+        if buffer.is_empty() {
+            return Ok(total);
+        }
+        let end = buffer.iter().position(|&b| b == b'\n').map(|at| at + 1);
+        let taken = end.unwrap_or(buffer.len());
+        if line.len() <= MAX_LINE {
+            line.extend_from_slice(&buffer[..taken]);
+        }
+        input.consume(taken);
+        total += taken;
+        if end.is_some() {
+            return Ok(total);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A connection seen through the ports of the catalogue.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use toolcrib_catalogue::{
+    BoxFuture, CallContext, CallError, CallTool, Json, Listener, Outcome, Problem, Source,
+    SourceState, Tool, ToolServer,
+};
+use toolcrib_wire::Inbox;
+
+use super::connection::Connection;
+
+/// Hands on what the wire hears.
+#[derive(Debug)]
+pub(super) struct Heard(pub(super) Arc<dyn Listener>);
+
+impl Inbox for Heard {
+    fn notified(&self, method: &str, params: Option<&Bytes>) {
+        self.0.notified(method, params.cloned().map(Json::from_scanned));
+    }
+}
+
+impl Source for Connection {
+    fn label(&self) -> &str {
+        &self.shared.config.name
+    }
+
+    fn state(&self) -> SourceState {
+        self.shared.state.borrow().state.clone()
+    }
+
+    fn tools(&self) -> Arc<[Arc<Tool>]> {
+        Arc::clone(&self.shared.listed.load().tools)
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        self.shared.listed.load().problems.clone()
+    }
+
+    fn version(&self) -> u64 {
+        self.shared.state.borrow().version
+    }
+
+    fn changed_since(&self, version: u64) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let mut state = self.shared.state.subscribe();
+            drop(state.wait_for(|it| it.version != version).await);
+        })
+    }
+
+    fn request<'a>(
+        &'a self,
+        method: &'a str,
+        params: Json,
+        context: CallContext,
+    ) -> BoxFuture<'a, Result<Json, CallError>> {
+        Box::pin(async move { self.shared.request(method, &params, &context).await })
+    }
+}
+
+impl ToolServer for Connection {
+    fn name(&self) -> &str {
+        &self.shared.config.name
+    }
+
+    /// All tools. What was listed before will do if the server tells of changes, or if the
+    /// configuration says so.
+    async fn list_tools(&self) -> Result<Vec<Arc<Tool>>, CallError> {
+        let deadline = Instant::now() + self.shared.config.handshake_timeout;
+        let peer = self.shared.ready_peer(deadline).await?;
+        let fresh = self.shared.config.cache_tools || peer.greeting().tools_change;
+        let tools = if fresh { self.tools() } else { self.refresh().await? };
+        Ok(tools.to_vec())
+    }
+
+    async fn call_tool(&self, tool: &str, arguments: Option<Json>) -> Result<Outcome, CallError> {
+        self.call(tool, arguments.as_ref(), CallContext::default()).await
+    }
+}
+
+impl CallTool for Connection {
+    /// One attempt: whoever calls through this decides on the next.
+    async fn call_tool(
+        &self,
+        _server: &str,
+        tool: &str,
+        arguments: Option<Json>,
+    ) -> Result<Outcome, CallError> {
+        let once = CallContext { retries: Some(0), ..CallContext::default() };
+        self.call(tool, arguments.as_ref(), once).await
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("server", &self.shared.config.name)
+            .field("state", &self.shared.state.borrow().state)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,169 @@
+//! What a request of the modern era must say of itself, over HTTP: in `_meta`, and again in headers, so
+//! that whoever stands between need not read the body. The two must agree.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName};
+use serde_json::json;
+
+use crate::{
+    frame::RpcError,
+    json,
+    revision::{META_CAPABILITIES, META_VERSION, Revision},
+};
+
+/// Headers and body disagree.
+pub const HEADER_MISMATCH: i64 = -32020;
+
+/// We do not speak that revision.
+pub const UNSUPPORTED_VERSION: i64 = -32022;
+
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// Whether a request says of itself that it is modern: in its `_meta`, or by a version that no legacy
+/// client sends.
+pub fn is_modern(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> bool {
+    if method == "initialize" {
+        return false;
+    }
+    let in_body = params.is_some_and(|it| meta_member(it, META_VERSION).is_some());
+    let header = headers.get(VERSION).and_then(|it| it.to_str().ok());
+    let in_header = header.is_some_and(|it| Revision::V2026_07_28.as_str() <= it);
+    in_body || in_header
+}
+
+/// Checks what a modern request says of itself.
+pub fn check(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> Result<(), RpcError> {
+    let empty = Bytes::from_static(b"{}");
+    let params = params.unwrap_or(&empty);
+    let version: Option<String> =
+        meta_member(params, META_VERSION).and_then(|it| serde_json::from_slice(&it).ok());
+    let Some(version) = version else {
+        return Err(invalid(format!("`_meta` must hold `{META_VERSION}`")));
+    };
+    let capabilities = meta_member(params, META_CAPABILITIES);
+    if capabilities.is_none_or(|it| it.first() != Some(&b'{')) {
+        return Err(invalid(format!("`_meta` must hold the object `{META_CAPABILITIES}`")));
+    }
+    agree(headers, &VERSION, &version)?;
+    if version != Revision::V2026_07_28.as_str() {
+        let data = json!({ "supported": [Revision::V2026_07_28.as_str()], "requested": version });
+        return Err(RpcError {
+            code: UNSUPPORTED_VERSION,
+            message: "Unsupported protocol version".to_owned(),
+            data: Some(data.to_string().into()),
+        });
+    }
+    agree(headers, &METHOD, method)?;
+    let key = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        _ => return Ok(()),
+    };
+    let name = json::member(params, key);
+    let name: Option<String> = name.and_then(|it| serde_json::from_slice(&params[it]).ok());
+    match name {
+        Some(name) => agree(headers, &NAME, &name),
+        // Without one, the request is refused for that.
+        None => Ok(()),
+    }
+}
+
+fn invalid(message: String) -> RpcError {
+    RpcError { code: -32602, message, data: None }
+}
+
+fn meta_member(params: &Bytes, key: &str) -> Option<Bytes> {
+    let meta = params.slice(json::member(params, "_meta")?);
+    let range = json::member(&meta, key)?;
+    Some(meta.slice(range))
+}
+
+/// Whether a header is there once and says what the body says.
+fn agree(headers: &HeaderMap, name: &HeaderName, body: &str) -> Result<(), RpcError> {
+    let mut values = headers.get_all(name).iter();
+    let fault = match (values.next(), values.next()) {
+        (None, _) => "is missing",
+        (Some(_), Some(_)) => "stands there twice",
+        (Some(value), None) if decoded(value.as_bytes()).as_deref() == Some(body) => return Ok(()),
+        (Some(_), None) => "does not say what the body says",
+    };
+    let message = format!("Header mismatch: `{name}` {fault}");
+    Err(RpcError { code: HEADER_MISMATCH, message, data: None })
+}
+
+/// What a header says, its base64 form undone.
+fn decoded(value: &[u8]) -> Option<String> {
+    let value = std::str::from_utf8(value).ok()?.trim();
+    let inside = value.strip_prefix("=?base64?").and_then(|it| it.strip_suffix("?="));
+    match inside {
+        None => Some(value.to_owned()),
+        Some(inside) => String::from_utf8(STANDARD.decode(inside).ok()?).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[track_caller]
+    fn check_call(pairs: &[(&'static str, &'static str)], meta: &str, expected: &str) {
+        let params = Bytes::from(format!(r#"{{"name":"é","_meta":{{{meta}}}}}"#));
+        let found = check(&headers(pairs), "tools/call", Some(&params));
+        let found = found.map_err(|it| format!("{} {}", it.code, it.message));
+        assert_eq!(found.err().as_deref().unwrap_or("ok"), expected);
+    }
+
+    const META: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
+    const VERSION: (&str, &str) = ("mcp-protocol-version", "2026-07-28");
+    const METHOD: (&str, &str) = ("mcp-method", "tools/call");
+    const NAME: (&str, &str) = ("mcp-name", "=?base64?w6k=?=");
+
+    #[test]
+    fn headers_must_say_what_the_body_says() {
+        check_call(&[VERSION, METHOD, NAME], META, "ok");
+        check_call(&[VERSION, METHOD], META, "-32020 Header mismatch: `mcp-name` is missing");
+        check_call(
+            &[VERSION, METHOD, ("mcp-name", "other")],
+            META,
+            "-32020 Header mismatch: `mcp-name` does not say what the body says",
+        );
+        check_call(
+            &[VERSION, METHOD, NAME, NAME],
+            META,
+            "-32020 Header mismatch: `mcp-name` stands there twice",
+        );
+        check_call(
+            &[VERSION, ("mcp-method", "tools/list"), NAME],
+            META,
+            "-32020 Header mismatch: `mcp-method` does not say what the body says",
+        );
+        check_call(
+            &[("mcp-protocol-version", "2025-11-25"), METHOD, NAME],
+            META,
+            "-32020 Header mismatch: `mcp-protocol-version` does not say what the body says",
+        );
+    }
+
+    #[test]
+    fn meta_must_be_there_and_of_a_revision_we_speak() {
+        let missing = "-32602 `_meta` must hold `io.modelcontextprotocol/protocolVersion`";
+        check_call(&[VERSION, METHOD, NAME], "", missing);
+        let newer = META.replace("2026-07-28", "2099-01-01");
+        check_call(
+            &[("mcp-protocol-version", "2099-01-01"), METHOD, NAME],
+            &newer,
+            "-32022 Unsupported protocol version",
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! `toolcrib serve`: the gateway.
+
+use std::{net::SocketAddr, path::Path, process::ExitCode, sync::Arc};
+
+use tokio::{
+    net::TcpListener,
+    signal::unix::{Signal, SignalKind, signal},
+};
+use toolcrib::{Network, NetworkError, Workspace, environment};
+use toolcrib_catalogue::{Source, SourceState};
+use toolcrib_server::{Access, Door, Gateway, HttpSettings, Settings, serve_stdio};
+use toolcrib_sources::mcp::Connection;
+
+use super::Failure;
+use crate::terminal::{self, BOLD, CYAN, DIM, styled};
+
+/// What was asked for.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) listen: Option<&'a str>,
+    pub(crate) stdio: bool,
+    pub(crate) group: Option<&'a str>,
+}
+
+impl From<NetworkError> for Failure {
+    fn from(error: NetworkError) -> Self {
+        Self::unusable(error.to_string())
+    }
+}
+
+pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
+    let workspace = Workspace::open(asked.folder, &environment)?;
+    let network = Network::read(&workspace.folder, &environment)?;
+    let access = Access::new(&network.access);
+    let servers = workspace.start(&workspace.server_names());
+    let settings = Settings {
+        name: "toolcrib".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        instructions: network.instructions.clone(),
+    };
+    let inputs = workspace.inputs(&servers, network.style);
+    terminal::warn(&[workspace.problems.as_slice(), &network.problems].concat());
+    let ended = if asked.stdio {
+        let caller = access.local(asked.group);
+        let caller = caller.ok_or_else(|| unknown_group(asked.group, &access))?;
+        let gateway = Gateway::start(inputs, access, settings);
+        serve_stdio(&gateway, caller).await;
+        gateway.close().await;
+        Ok(ExitCode::SUCCESS)
+    } else {
+        let address = address(&network, asked.listen, &access)?;
+        let gateway = Gateway::start(inputs, access, settings);
+        let ended = serve_http(&workspace, &network, &gateway, &servers, address).await;
+        gateway.close().await;
+        ended
+    };
+    workspace.close().await;
+    ended
+}
+
+fn unknown_group(group: Option<&str>, access: &Access) -> Failure {
+    let known: Vec<&str> = access.group_names().collect();
+    let message = format!("there is no group `{}`", group.unwrap_or_default());
+    Failure::unusable(message).hint(Some(format!("there are: {}", known.join(", "))))
+}
+
+/// Where to listen. An address that others can reach needs a token, and somebody who does TLS.
+fn address(
+    network: &Network,
+    listen: Option<&str>,
+    access: &Access,
+) -> Result<SocketAddr, Failure> {
+    let address = match listen {
+        None => network.listen,
+        Some(text) => toolcrib::read_address(text).ok_or_else(|| {
+            Failure::unusable(format!("`{text}` is not an address such as 127.0.0.1:8700"))
+        })?,
+    };
+    if address.ip().is_loopback() {
+        return Ok(address);
+    }
+    if !access.has_tokens() {
+        let message = format!("{address} can be reached by others, and no token is set");
+        let hint = "set `external_access: auth_token_env` in network.yaml, or listen on 127.0.0.1";
+        return Err(Failure::unusable(message).hint(Some(hint.to_owned())));
+    }
+    if !network.behind_proxy {
+        let message = format!("{address} can be reached by others, and nobody encrypts");
+        let hint =
+            "put a proxy that does TLS in front and set `behind_proxy: true` in network.yaml";
+        return Err(Failure::unusable(message).hint(Some(hint.to_owned())));
+    }
+    Ok(address)
+}
+
+async fn serve_http(
+    workspace: &Workspace,
+    network: &Network,
+    gateway: &Arc<Gateway>,
+    servers: &[Arc<Connection>],
+    address: SocketAddr,
+) -> Result<ExitCode, Failure> {
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        let hint = "another toolcrib may be running; --listen 127.0.0.1:0 takes a free port";
+        Failure::unusable(format!("cannot listen on {address}: {error}"))
+            .hint(Some(hint.to_owned()))
+    })?;
+    let address = listener.local_addr()?;
+    let http = HttpSettings { hosts: network.hosts.clone(), ..HttpSettings::default() };
+    let door = Door::new(Arc::clone(gateway), http, address);
+    terminal::print(&banner(workspace, gateway, address))?;
+    let mut signals = Signals::new()?;
+    let serving = door.serve(listener);
+    let telling = async {
+        terminal::wait_for(servers).await;
+        tell_servers(gateway, servers);
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = async { tokio::join!(serving, async { signals.stop(workspace, gateway).await }); } => {}
+        () = telling => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn banner(workspace: &Workspace, gateway: &Gateway, address: SocketAddr) -> String {
+    let access = gateway.access();
+    let url = format!("http://{address}/mcp");
+    let groups: Vec<&str> = access.group_names().collect();
+    let who = if access.has_tokens() {
+        format!("by token; groups: {}", groups.join(", "))
+    } else {
+        format!("no token: everybody on this machine is in group {}", groups[0])
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    let line =
+        |name: &str, text: &str| format!("  {}  {text}\n", styled(DIM, &format!("{name:<8}")));
+    [
+        format!(
+            "toolcrib {version} serves {}\n",
+            styled(BOLD, &workspace.folder.display().to_string())
+        ),
+        line("address", &styled(CYAN, &url)),
+        line("access", &who),
+        line("connect", &format!("claude mcp add --transport http toolcrib {url}")),
+    ]
+    .concat()
+}
+
+/// How the servers came up, once they have.
+fn tell_servers(gateway: &Gateway, servers: &[Arc<Connection>]) {
+    let ready = servers.iter().filter(|it| it.state() == SourceState::Ready).count();
+    let by_server: Vec<String> =
+        servers.iter().map(|it| format!("{} {}", it.label(), it.tools().len())).collect();
+    let (tools, _) = gateway.counts(0);
+    let text = format!(
+        "  {}  {ready} of {} ready, {tools} tools ({})\n",
+        styled(DIM, "servers "),
+        servers.len(),
+        by_server.join(", ")
+    );
+    // A gateway whose terminal is gone serves on.
+    terminal::print(&text).ok();
+    let problems: Vec<_> =
+        servers.iter().flat_map(|it| it.problems()).chain(gateway.rebuild()).collect();
+    terminal::warn(&problems);
+    for server in servers {
+        if let SourceState::Failed { cause, hint } = server.state() {
+            let problem = toolcrib_catalogue::Problem {
+                subject: format!("server `{}`", server.label()),
+                message: cause,
+                hint,
+            };
+            terminal::warn(&[problem]);
+        }
+    }
+}
+
+/// The signals we heed.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for the word to stop, and passes it on. SIGHUP reads `external_access` again.
+    async fn stop(&mut self, workspace: &Workspace, gateway: &Gateway) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => break,
+                _ = self.interrupt.recv() => break,
+                _ = self.hangup.recv() => match Network::read(&workspace.folder, &environment) {
+                    Ok(network) => gateway.set_access(Access::new(&network.access)),
+                    Err(error) => {
+                        terminal::complain(&format!("{error}; access stays as it was"), None);
+                    }
+                },
+            }
+        }
+        gateway.stop();
+    }
+}

@@ -1,0 +1,353 @@
+//! `network.yaml`: where the gateway listens, who may ask, and what they see.
+//!
+//! Written types, and one function that says what they mean. A fault that could leave the door open (a
+//! token that is configured and cannot be had) refuses the start; anything else is a problem.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, de::IgnoredAny};
+use toolcrib_catalogue::{NameStyle, Problem, nearest};
+use toolcrib_server::{AccessSettings, GroupSettings, Lists, Pattern};
+use toolcrib_sources::mcp::Lookup;
+
+/// What `network.yaml` means.
+#[derive(Debug, Clone)]
+pub struct Network {
+    /// Where the gateway listens.
+    pub listen: SocketAddr,
+    /// Somebody else does TLS.
+    pub behind_proxy: bool,
+    /// What clients may call us, besides the address.
+    pub hosts: Vec<String>,
+    /// Who may see what.
+    pub access: AccessSettings,
+    /// What agents should know.
+    pub instructions: Option<String>,
+    /// How upstream tools are named, unless their server says otherwise.
+    pub style: NameStyle,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// Why a gateway must not start with this file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkError {
+    /// It cannot be read.
+    #[error("network.yaml{place}: {cause}")]
+    Unreadable {
+        /// `:3:7`, where known.
+        place: String,
+        /// Why.
+        cause: String,
+    },
+    /// A token is configured and cannot be had.
+    #[error("network.yaml: {key}: {cause}")]
+    Token {
+        /// Where it is configured.
+        key: String,
+        /// Why not.
+        cause: String,
+    },
+    /// It does not make sense.
+    #[error("network.yaml: {key}: {cause}")]
+    Value {
+        /// Which key.
+        key: String,
+        /// Why.
+        cause: String,
+    },
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Written {
+    listen: Option<String>,
+    behind_proxy: bool,
+    hosts: Vec<String>,
+    names: Names,
+    external_access: Option<ExternalAccess>,
+    #[serde(flatten)]
+    other: BTreeMap<String, IgnoredAny>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Names {
+    upstream: Option<String>,
+    #[serde(flatten)]
+    other: BTreeMap<String, IgnoredAny>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ExternalAccess {
+    default_agent_group: Option<String>,
+    auth_token: Option<String>,
+    auth_token_env: Option<String>,
+    instruction: Option<String>,
+    exposed_tools: Option<Vec<String>>,
+    excluded_tools: Option<Vec<String>>,
+    anonymous: bool,
+    groups: BTreeMap<String, Option<WrittenGroup>>,
+    #[serde(flatten)]
+    other: BTreeMap<String, IgnoredAny>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct WrittenGroup {
+    auth_token: Option<String>,
+    auth_token_env: Option<String>,
+    exposed_tools: Option<Vec<String>>,
+    excluded_tools: Option<Vec<String>>,
+    #[serde(flatten)]
+    other: BTreeMap<String, IgnoredAny>,
+}
+
+const KNOWN: [&str; 5] = ["listen", "behind_proxy", "hosts", "names", "external_access"];
+
+/// What an OpenAgents file also has, and what we have no use for yet.
+const LATER: [&str; 13] = [
+    "network",
+    "network_profile",
+    "mods",
+    "tls",
+    "calls",
+    "results",
+    "sessions",
+    "python",
+    "bus",
+    "cache",
+    "pins",
+    "audit",
+    "service_agents",
+];
+
+const ACCESS_KEYS: [&str; 8] = [
+    "default_agent_group",
+    "auth_token",
+    "auth_token_env",
+    "instruction",
+    "exposed_tools",
+    "excluded_tools",
+    "anonymous",
+    "groups",
+];
+
+const GROUP_KEYS: [&str; 4] = ["auth_token", "auth_token_env", "exposed_tools", "excluded_tools"];
+
+/// What a group may be given once there is something to give.
+const GROUP_LATER: [&str; 6] =
+    ["exposed_resources", "exposed_prompts", "exposed_events", "operator", "rate", "view"];
+
+/// The largest file that is read.
+const MAX_FILE: u64 = 1024 * 1024;
+
+/// The most that agents are told.
+const MAX_INSTRUCTIONS: usize = 64 * 1024;
+
+impl Network {
+    /// Reads the file of a workspace; without one, everything has its default.
+    pub fn read(folder: &Path, lookup: Lookup<'_>) -> Result<Self, NetworkError> {
+        let path = folder.join("network.yaml");
+        let text = match read_file(&path) {
+            Ok(text) => text,
+            Err(cause) => {
+                return Err(NetworkError::Unreadable { place: String::new(), cause });
+            }
+        };
+        let written: Written = match text {
+            None => Written::default(),
+            Some(text) if text.trim().is_empty() => Written::default(),
+            Some(text) => parse(&text)?,
+        };
+        resolve(written, folder, lookup)
+    }
+}
+
+fn parse(text: &str) -> Result<Written, NetworkError> {
+    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let location = error.location();
+        let place = location.map(|it| format!(":{}:{}", it.line(), it.column()));
+        let cause = error.without_snippet().to_string();
+        // The reader's words may hold a value of the file, and that value may be a token.
+        let cause = cause.lines().next().unwrap_or_default();
+        let cause = if text.contains("auth_token:") && cause.contains("invalid") {
+            "a value is of the wrong type".to_owned()
+        } else {
+            cause.to_owned()
+        };
+        NetworkError::Unreadable { place: place.unwrap_or_default(), cause }
+    })
+}
+
+fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Network, NetworkError> {
+    let mut problems = Vec::new();
+    unknown(&written.other, "", &KNOWN, &LATER, &mut problems);
+    unknown(&written.names.other, "names: ", &["upstream"], &["namespace"], &mut problems);
+    let listen = written.listen.as_deref().unwrap_or("127.0.0.1:8700");
+    let listen = read_address(listen).ok_or_else(|| NetworkError::Value {
+        key: "listen".to_owned(),
+        cause: format!("`{listen}` is not an address such as 127.0.0.1:8700"),
+    })?;
+    let style = match written.names.upstream.as_deref() {
+        None | Some("prefixed") => NameStyle::Prefixed,
+        Some("bare") => NameStyle::Bare,
+        Some(other) => {
+            let cause = format!("`{other}` is none of prefixed, bare");
+            return Err(NetworkError::Value { key: "names: upstream".to_owned(), cause });
+        }
+    };
+    let access = written.external_access.unwrap_or_default();
+    unknown(&access.other, "external_access: ", &ACCESS_KEYS, &[], &mut problems);
+    let instructions =
+        access.instruction.as_deref().and_then(|it| instructions(it, folder, &mut problems));
+    Ok(Network {
+        listen,
+        behind_proxy: written.behind_proxy,
+        hosts: written.hosts,
+        access: resolve_access(access, lookup, &mut problems)?,
+        instructions,
+        style,
+        problems,
+    })
+}
+
+fn resolve_access(
+    written: ExternalAccess,
+    lookup: Lookup<'_>,
+    problems: &mut Vec<Problem>,
+) -> Result<AccessSettings, NetworkError> {
+    let place = "external_access";
+    let main = token(written.auth_token, written.auth_token_env.as_deref(), place, lookup)?;
+    let mut groups = Vec::new();
+    for (name, group) in written.groups {
+        let group = group.unwrap_or_default();
+        let place = format!("external_access: groups: {name}");
+        unknown(&group.other, &format!("{place}: "), &GROUP_KEYS, &GROUP_LATER, problems);
+        let token = token(group.auth_token, group.auth_token_env.as_deref(), &place, lookup)?;
+        let lists = lists(group.exposed_tools, group.excluded_tools);
+        groups.push(GroupSettings { name, tokens: token.into_iter().collect(), lists });
+    }
+    let mut all: Vec<&String> = groups.iter().flat_map(|it| &it.tokens).chain(&main).collect();
+    all.sort();
+    if all.windows(2).any(|pair| pair[0] == pair[1]) {
+        let cause = "two groups have the same token".to_owned();
+        return Err(NetworkError::Token { key: place.to_owned(), cause });
+    }
+    Ok(AccessSettings {
+        default_group: written.default_agent_group.unwrap_or_else(|| "guest".to_owned()),
+        token: main,
+        anonymous: written.anonymous,
+        lists: lists(written.exposed_tools, written.excluded_tools),
+        groups,
+    })
+}
+
+/// A token that is configured must be there: an open door because of a typing error is not.
+fn token(
+    direct: Option<String>,
+    variable: Option<&str>,
+    place: &str,
+    lookup: Lookup<'_>,
+) -> Result<Option<String>, NetworkError> {
+    let refuse = |key: &str, cause: String| {
+        Err(NetworkError::Token { key: format!("{place}: {key}"), cause })
+    };
+    if let Some(token) = direct {
+        let empty = token.trim().is_empty();
+        return if empty {
+            refuse("auth_token", "it is empty".to_owned())
+        } else {
+            Ok(Some(token))
+        };
+    }
+    let Some(variable) = variable else { return Ok(None) };
+    match lookup(variable).filter(|it| !it.trim().is_empty()) {
+        Some(token) => Ok(Some(token)),
+        None => refuse("auth_token_env", format!("the variable `{variable}` is not set")),
+    }
+}
+
+fn lists(exposed: Option<Vec<String>>, excluded: Option<Vec<String>>) -> Lists {
+    let patterns = |list: Vec<String>| list.into_iter().map(Pattern).collect();
+    Lists { exposed: exposed.map(patterns), excluded: excluded.map(patterns).unwrap_or_default() }
+}
+
+/// A value that ends in `.md` or `.txt` is a file of the workspace; anything else is the text itself.
+fn instructions(written: &str, folder: &Path, problems: &mut Vec<Problem>) -> Option<String> {
+    if !written.ends_with(".md") && !written.ends_with(".txt") {
+        return Some(written.to_owned());
+    }
+    let inside = |path: PathBuf| path.canonicalize().ok().filter(|it| it.starts_with(folder));
+    let text = inside(folder.join(written)).map(|path| read_file(&path));
+    let problem =
+        |message: String| Problem::new("network.yaml: external_access: instruction", message);
+    match text {
+        Some(Ok(Some(text))) if text.len() <= MAX_INSTRUCTIONS => Some(text),
+        Some(Ok(Some(_))) => {
+            problems.push(problem(format!("`{written}` is larger than {MAX_INSTRUCTIONS} bytes")));
+            None
+        }
+        Some(Err(cause)) => {
+            problems.push(problem(format!("`{written}`: {cause}")));
+            None
+        }
+        Some(Ok(None)) | None => {
+            let message = format!("there is no file `{written}` in the workspace");
+            problems
+                .push(problem(message).hint("a text that is no file must not end in .md or .txt"));
+            None
+        }
+    }
+}
+
+fn unknown(
+    keys: &BTreeMap<String, IgnoredAny>,
+    place: &str,
+    known: &[&str],
+    later: &[&str],
+    problems: &mut Vec<Problem>,
+) {
+    for key in keys.keys().filter(|it| !later.contains(&it.as_str())) {
+        let message = format!("unknown key `{}`", key.escape_debug());
+        let problem =
+            Problem::new(format!("network.yaml: {place}").trim_end_matches(": "), message);
+        problems.push(match nearest(key, known.iter().copied()) {
+            Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
+            None => problem.hint("it is ignored"),
+        });
+    }
+}
+
+/// `127.0.0.1:8700`, `localhost:8700`, `:8700`.
+pub fn read_address(text: &str) -> Option<SocketAddr> {
+    let text = text.trim();
+    let local = text.strip_prefix("localhost").or(text.starts_with(':').then_some(text));
+    match local {
+        Some(port) => format!("127.0.0.1{port}").parse().ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// The text of a file; none where there is no file.
+fn read_file(path: &Path) -> Result<Option<String>, String> {
+    let about = match fs::metadata(path) {
+        Ok(about) => about,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    if !about.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    if MAX_FILE < about.len() {
+        return Err(format!("it is larger than {} MB", MAX_FILE >> 20));
+    }
+    fs::read_to_string(path).map(Some).map_err(|error| error.to_string())
+}

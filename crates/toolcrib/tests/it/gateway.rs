@@ -1,0 +1,224 @@
+//! `toolcrib serve` as clients know it: our own client, over every transport and in both eras.
+
+use std::{fs, time::Duration};
+
+use serde_json::json;
+use toolcrib::{
+    catalogue::{CallContext, CallError, Json, Listener, Source},
+    sources::mcp::{Client, Filled, ServerConfig, Transport},
+};
+use toolcrib_testkit::{Act, Plan};
+
+use crate::{
+    kit::{Folder, at, client, entry, soon},
+    serving::{GROUPS, Serving, two_servers},
+};
+
+/// Clients of a gateway, over every transport.
+fn clients(serving: &Serving, token: Option<&str>) -> Vec<(&'static str, Client)> {
+    let with_token = |mut config: ServerConfig| {
+        if let Some(token) = token {
+            let header = Filled::literal(format!("Bearer {token}"));
+            config.headers = vec![("Authorization".to_owned(), header)];
+        }
+        client(config)
+    };
+    vec![
+        ("http", with_token(at("s", Transport::StreamableHttp, &serving.url("/mcp")))),
+        ("sse", with_token(at("s", Transport::Sse, &serving.url("/sse")))),
+    ]
+}
+
+#[tokio::test]
+async fn clients_list_and_call_over_every_transport() {
+    let folder = two_servers();
+    let serving = Serving::start(folder.path());
+    let mut stdio = ServerConfig::new("s", Transport::Stdio);
+    stdio.command = Some(Filled::literal(env!("CARGO_BIN_EXE_toolcrib")));
+    let args = ["serve", "--stdio", folder.path().to_str().unwrap()];
+    stdio.args = args.map(Filled::literal).to_vec();
+    let mut all = clients(&serving, None);
+    all.push(("stdio", client(stdio)));
+    for (over, client) in &all {
+        soon_listed(client).await;
+        let tools = client.list_tools("s").await.unwrap();
+        let names: Vec<&str> = tools.iter().map(|it| it.name.as_str()).collect();
+        let expected =
+            ["mcp__a__crash", "mcp__a__echo", "mcp__a__hang", "mcp__b__echo", "mcp__b__secret"];
+        assert_eq!(names, expected, "{over}");
+        let arguments = r#"{"n": 18446744073709551616,"é":1.10}"#;
+        for tool in ["mcp__a__echo", "mcp__b__echo"] {
+            let arguments = Json::parse(arguments).unwrap();
+            let outcome = client.call_tool("s", tool, Some(arguments)).await.unwrap();
+            // The fake writes its arguments anew, but keeps their digits.
+            assert_eq!(outcome.text(), r#"{"n":18446744073709551616,"é":1.10}"#, "{over}");
+        }
+        client.close().await;
+    }
+}
+
+/// A gateway on standard input answers before its servers are up; wait until they are.
+async fn soon_listed(client: &Client) {
+    for _ in 0..100 {
+        if client.connect("s").await.unwrap().refresh().await.unwrap().len() == 5 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the tools did not come");
+}
+
+#[derive(Debug, Default)]
+struct Heard(parking_lot::Mutex<Vec<String>>);
+
+impl Listener for Heard {
+    fn notified(&self, method: &str, params: Option<Json>) {
+        self.0.lock().push(format!("{method} {}", params.unwrap()));
+    }
+}
+
+/// A server that reports progress under the token it was given.
+const PROGRESS: &str = r#"
+import json, sys
+def say(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    m = json.loads(line)
+    if m.get("method") == "initialize":
+        say({"id": m["id"], "result": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+             "serverInfo": {"name": "p", "version": "1"}}})
+    elif m.get("method") == "tools/list":
+        say({"id": m["id"], "result": {"tools": [{"name": "work", "inputSchema": {"type": "object"}}]}})
+    elif m.get("method") == "tools/call":
+        token = m["params"].get("_meta", {}).get("progressToken")
+        for n in (1, 2):
+            say({"method": "notifications/progress", "params": {"progressToken": token, "progress": n, "vendor": 1}})
+        say({"id": m["id"], "result": {"content": [{"type": "text", "text": json.dumps(token)}]}})
+    elif "id" in m:
+        say({"id": m["id"], "error": {"code": -32601, "message": "no"}})
+"#;
+
+#[tokio::test]
+async fn progress_reaches_who_asked_under_their_own_token() {
+    let folder = Folder::new();
+    let script = folder.write("progress.py", PROGRESS);
+    let servers = json!({ "p": { "command": "python3", "args": [script] } });
+    folder.write("mcp.json", json!({ "mcpServers": servers }).to_string());
+    let serving = Serving::start(folder.path());
+    for (over, client) in clients(&serving, None) {
+        let connection = client.connect("s").await.unwrap();
+        let heard = std::sync::Arc::new(Heard::default());
+        let params = r#"{"name":"mcp__p__work","_meta":{"progressToken":"mine"}}"#;
+        let context = CallContext {
+            listener: Some(std::sync::Arc::clone(&heard) as _),
+            ..Default::default()
+        };
+        let result = connection.request("tools/call", Json::parse(params).unwrap(), context).await;
+        let result = result.unwrap().to_string();
+        assert!(!result.contains("mine"), "{over}: the server saw the caller's token: {result}");
+        let heard = heard.0.lock().clone();
+        assert_eq!(heard.len(), 2, "{over}: {heard:?}");
+        let expected =
+            r#"notifications/progress {"progressToken": "mine", "progress": 1, "vendor": 1}"#;
+        assert_eq!(heard[0], expected, "{over}");
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_tool_of_a_dead_server_answers_with_its_cause() {
+    let folder = Folder::workspace(&json!({
+        "dead": entry(&Plan::legacy().tool("echo", Act::Crash)),
+        "well": entry(&Plan::legacy().tool("echo", Act::Echo)),
+    }));
+    let serving = Serving::start(folder.path());
+    for (over, client) in clients(&serving, None) {
+        let outcome = client.call_tool("s", "mcp__dead__echo", None).await.unwrap();
+        assert!(outcome.is_error, "{over}");
+        let text = outcome.text();
+        assert!(
+            text.contains("it exited with code 7") || text.contains("is down"),
+            "{over}: {text}"
+        );
+        assert!(outcome.raw.as_str().contains(r#""toolcrib/blame":"upstream""#), "{over}");
+        let well = client.call_tool("s", "mcp__well__echo", None).await.unwrap();
+        assert_eq!(well.text(), "{}", "{over}");
+        let unknown = client.call_tool("s", "mcp__well__nothing", None).await.unwrap_err();
+        assert!(matches!(unknown, CallError::Rpc { code: -32602, .. }), "{over}: {unknown}");
+        client.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_taken_back_is_taken_back_upstream() {
+    let folder = Folder::new();
+    let notes = folder.file("notes");
+    let plan = Plan::legacy().tool("hang", Act::Hang).notes(&notes);
+    folder.write("mcp.json", json!({ "mcpServers": { "a": entry(&plan) } }).to_string());
+    let serving = Serving::start(folder.path());
+    for (number, (over, client)) in clients(&serving, None).into_iter().enumerate() {
+        client.connect("s").await.unwrap();
+        let call = client.call_tool("s", "mcp__a__hang", None);
+        assert!(tokio::time::timeout(Duration::from_millis(300), call).await.is_err());
+        soon(over, || {
+            let notes = fs::read_to_string(&notes).unwrap();
+            number < notes.matches("notifications/cancelled").count()
+        });
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_the_list_is_told_to_all() {
+    let folder = Folder::workspace(&json!({
+        "a": entry(&Plan::legacy().tool("add", Act::Add("late".to_owned()))),
+    }));
+    let serving = Serving::start(folder.path());
+    let all = clients(&serving, None);
+    let mut connections = Vec::new();
+    for (_, client) in &all {
+        connections.push(client.connect("s").await.unwrap());
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let versions: Vec<u64> = connections.iter().map(|it| it.version()).collect();
+    all[0].1.call_tool("s", "mcp__a__add", None).await.unwrap();
+    for (connection, version) in connections.iter().zip(versions) {
+        let changed = connection.changed_since(version);
+        tokio::time::timeout(Duration::from_secs(5), changed).await.unwrap();
+        let names: Vec<String> = connection.tools().iter().map(|it| it.name.clone()).collect();
+        assert_eq!(names, ["mcp__a__add", "mcp__a__late"]);
+    }
+    for (_, client) in &all {
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_token_leads_to_a_group_and_the_group_decides() {
+    let folder = two_servers();
+    folder.write("network.yaml", GROUPS);
+    let serving = Serving::start_with(folder.path(), &[("MAIN_TOKEN", "main-token")]);
+    let expected: [(&str, &[&str]); 2] = [
+        ("main-token", &["mcp__a__crash", "mcp__a__echo", "mcp__b__echo", "mcp__b__secret"]),
+        ("analyst-token", &["mcp__b__echo"]),
+    ];
+    for (token, expected) in expected {
+        for (over, client) in clients(&serving, Some(token)) {
+            let tools = client.list_tools("s").await.unwrap();
+            let names: Vec<&str> = tools.iter().map(|it| it.name.as_str()).collect();
+            assert_eq!(names, expected, "{over}");
+            let greeting = client.connect("s").await.unwrap().greeting().unwrap();
+            assert_eq!(greeting.instructions.as_deref(), Some("Be brief."), "{over}");
+            client.close().await;
+        }
+    }
+    let (_, analyst) = clients(&serving, Some("analyst-token")).remove(0);
+    // A name that is hidden answers exactly as one that does not exist.
+    let error = |name: &'static str| {
+        let analyst = &analyst;
+        async move { analyst.call_tool("s", name, None).await.unwrap_err().to_string() }
+    };
+    assert_eq!(error("mcp__b__secret").await, "Unknown tool: mcp__b__secret (code -32602)");
+    assert_eq!(error("mcp__b__nothing").await, "Unknown tool: mcp__b__nothing (code -32602)");
+    analyst.close().await;
+}
