@@ -190,7 +190,12 @@ impl Fake {
             }
             Act::Headers => self.text(id, &headers.to_string()),
             Act::Add(name) => {
-                self.tools.lock().push(PlanTool { name, act: Act::Echo, read_only: false });
+                self.tools.lock().push(PlanTool {
+                    name,
+                    act: Act::Echo,
+                    read_only: false,
+                    schema: None,
+                });
                 let note = notification("notifications/tools/list_changed", None);
                 aside.send(note).await.ok();
                 self.text(id, &echo)
@@ -230,7 +235,10 @@ fn definition(tool: &PlanTool) -> Value {
     json!({
         "name": tool.name,
         "description": format!("{} of the fake", tool.name),
-        "inputSchema": { "type": "object" },
+        "inputSchema": tool.schema.as_deref().map_or_else(
+            || json!({ "type": "object" }),
+            |it| serde_json::from_str(it).unwrap(),
+        ),
         "annotations": { "readOnlyHint": tool.read_only },
     })
 }

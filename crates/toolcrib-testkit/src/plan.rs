@@ -39,6 +39,9 @@ pub struct PlanTool {
     pub act: Act,
     /// Whether it claims to be read-only.
     pub read_only: bool,
+    /// Its schema; one that takes anything where nothing is said.
+    #[serde(default)]
+    pub schema: Option<String>,
 }
 
 /// What a tool does.
@@ -140,14 +143,22 @@ impl Plan {
     /// With one more tool.
     #[must_use]
     pub fn tool(mut self, name: &str, act: Act) -> Self {
-        self.tools.push(PlanTool { name: name.to_owned(), act, read_only: false });
+        self.tools.push(PlanTool { name: name.to_owned(), act, read_only: false, schema: None });
         self
     }
 
     /// With one more tool, which claims to be read-only.
     #[must_use]
     pub fn read_only_tool(mut self, name: &str, act: Act) -> Self {
-        self.tools.push(PlanTool { name: name.to_owned(), act, read_only: true });
+        self.tools.push(PlanTool { name: name.to_owned(), act, read_only: true, schema: None });
+        self
+    }
+
+    /// With one more tool, which has this schema.
+    #[must_use]
+    pub fn tool_with(mut self, name: &str, schema: &str, act: Act) -> Self {
+        let (name, schema) = (name.to_owned(), Some(schema.to_owned()));
+        self.tools.push(PlanTool { name, act, read_only: false, schema });
         self
     }
 

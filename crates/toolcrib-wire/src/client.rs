@@ -22,6 +22,7 @@ use crate::{
     http::Endpoint,
     json,
     legacy_sse::SseLink,
+    mirror::{self, Mirrored},
     reaper::Reaper,
     revision::{Era, Identity, Revision, with_meta},
     stdio::{Pipe, ServerCommand},
@@ -69,6 +70,21 @@ pub struct Options {
 pub trait Inbox: Send + Sync + fmt::Debug {
     /// A notification came.
     fn notified(&self, method: &str, params: Option<&Bytes>);
+}
+
+/// A request.
+#[derive(Debug, Clone, Default)]
+pub struct Ask<'a> {
+    /// What is asked.
+    pub method: &'a str,
+    /// With what: a scanned object.
+    pub params: Option<&'a [u8]>,
+    /// When an answer comes too late.
+    pub deadline: Option<Instant>,
+    /// Who hears of progress.
+    pub listener: Option<Arc<dyn Inbox>>,
+    /// Arguments of a call that a modern HTTP server wants in headers too.
+    pub mirrored: &'a [Mirrored],
 }
 
 /// What a server told of itself.
@@ -146,18 +162,13 @@ impl Peer {
     ///
     /// Progress that the caller asked for with a token goes to `listener`, under the caller's token;
     /// towards the server it has one of our own, since two callers may choose the same.
-    pub async fn request(
-        &self,
-        method: &str,
-        params: Option<&[u8]>,
-        deadline: Option<Instant>,
-        listener: Option<Arc<dyn Inbox>>,
-    ) -> Result<Bytes, RequestError> {
+    pub async fn request(&self, ask: Ask<'_>) -> Result<Bytes, RequestError> {
+        let Ask { method, params, deadline, listener, mirrored } = ask;
         let begin = Instant::now();
         let id = self.core.next_id.fetch_add(1, Ordering::Relaxed);
         let mut unanswered = Unanswered { core: &self.core, id, sent: false, done: false };
         let own_token = listener.and_then(|it| unanswered.listen(params, it));
-        let answer = unanswered.ask(method, own_token.as_deref().or(params));
+        let answer = unanswered.ask(method, own_token.as_deref().or(params), mirrored);
         let Some(deadline) = deadline else {
             let answer = answer.await;
             unanswered.done = true;
@@ -173,6 +184,11 @@ impl Peer {
                 Err(RequestError::TimedOut { after, sent: unanswered.sent })
             }
         }
+    }
+
+    /// Whether the server may want arguments in headers: a modern one over HTTP.
+    pub fn mirrors(&self) -> bool {
+        !self.core.meta.is_empty() && matches!(self.core.link, Link::Streamable(_))
     }
 
     /// Resolves when the connection is gone.
@@ -206,8 +222,13 @@ impl Peer {
                     }
                     let params = br#"{"notifications":{"toolsListChanged":true}}"#;
                     let peer = Self { core };
-                    let ended =
-                        peer.request("subscriptions/listen", Some(params), None, None).await;
+                    let ended = peer
+                        .request(Ask {
+                            method: "subscriptions/listen",
+                            params: Some(params),
+                            ..Ask::default()
+                        })
+                        .await;
                     match ended {
                         Err(RequestError::Rpc(error)) if error.code == METHOD_NOT_FOUND => return,
                         Err(RequestError::Http { status: 400..=405 | 501, .. }) => return,
@@ -276,7 +297,7 @@ impl Unanswered<'_> {
         Some([&params[..at.start], own.as_bytes(), &params[at.end..]].concat().into())
     }
 
-    async fn ask(&mut self, method: &str, params: Option<&[u8]>) -> Answer {
+    async fn ask(&mut self, method: &str, params: Option<&[u8]>, mirrored: &[Mirrored]) -> Answer {
         let with_meta = match self.core.meta.as_slice() {
             [] => None,
             meta => Some(with_meta(params, meta)),
@@ -289,7 +310,10 @@ impl Unanswered<'_> {
             Link::Sse(link) => link.request(self.id, frame).await,
             Link::Streamable(link) => {
                 let name = params.and_then(|it| name_of(method, it));
-                let about = About { method, name: name.as_deref() };
+                let arguments = params.filter(|_| !mirrored.is_empty()).and_then(arguments_of);
+                let mirrored = arguments.map(|it| mirror::headers(mirrored, &it));
+                let mirrored = mirrored.as_deref().unwrap_or_default();
+                let about = About { method, name: name.as_deref(), mirrored };
                 link.request(self.id, about, frame).await.0
             }
         }
@@ -320,6 +344,11 @@ fn progress_token(params: &[u8]) -> Option<Range<usize>> {
     let meta = json::member(params, "_meta")?;
     let token = json::member(&params[meta.clone()], "progressToken")?;
     Some(token.start + meta.start..token.end + meta.start)
+}
+
+/// The arguments of a call.
+fn arguments_of(params: &[u8]) -> Option<serde_json::Value> {
+    serde_json::from_slice(&params[json::member(params, "arguments")?]).ok()
 }
 
 /// What a modern request says of itself in `Mcp-Name`.

@@ -176,7 +176,7 @@ async fn streamable(
         session: None,
     };
     let old = Streamable { revision: None, ..link.clone() };
-    let about = |method| About { method, name: None };
+    let about = |method| About { method, ..About::default() };
     let discover =
         async { link.request(DISCOVER, about("server/discover"), discover_frame(options)).await.0 };
     let initialize = old.request(INITIALIZE, about("initialize"), initialize_frame(options));

@@ -18,14 +18,16 @@ mod stdio;
 mod http;
 mod streamable;
 mod legacy_sse;
+mod mirror;
 mod client;
 mod handshake;
 
 pub use board::Ending;
-pub use client::{Greeting, Inbox, Options, Peer, Target};
+pub use client::{Ask, Greeting, Inbox, Options, Peer, Target};
 pub use error::{ConnectError, RequestError};
 pub use frame::{Frame, FrameError, FrameFault, Id, RpcError};
 pub use http::Endpoint;
+pub use mirror::{Mirrored, mirrored};
 pub use reaper::Reaper;
 pub use revision::{Era, Identity, Revision};
 pub use stdio::ServerCommand;

@@ -35,10 +35,12 @@ pub(crate) struct Streamable {
 }
 
 /// What a message says of itself in headers.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct About<'a> {
     pub(crate) method: &'a str,
     pub(crate) name: Option<&'a str>,
+    /// Arguments that stand in headers too.
+    pub(crate) mirrored: &'a [(HeaderName, HeaderValue)],
 }
 
 impl Streamable {
@@ -155,7 +157,7 @@ impl Streamable {
     pub(crate) fn send_later(&self, method: &'static str, frame: Bytes) {
         let this = self.clone();
         self.tasks.spawn(async move {
-            let sent = this.send(About { method, name: None }, frame);
+            let sent = this.send(About { method, ..About::default() }, frame);
             if let Ok(Err(error)) = tokio::time::timeout(Duration::from_secs(5), sent).await {
                 tracing::debug!(%error, "a note to a server was lost");
             }
@@ -244,6 +246,9 @@ impl Streamable {
             if let Some(name) = about.name.and_then(|it| HeaderValue::from_str(&safe(it)).ok()) {
                 headers.insert(NAME, name);
             }
+            for (name, value) in about.mirrored {
+                headers.insert(name, value.clone());
+            }
         }
         headers
     }
@@ -263,7 +268,7 @@ fn clamp(milliseconds: u64) -> Duration {
 }
 
 /// A value as it may stand in a header: itself if that is plain ASCII, else its base64 form.
-fn safe(value: &str) -> String {
+pub(crate) fn safe(value: &str) -> String {
     let visible = value.bytes().all(|b| matches!(b, 0x20..=0x7e));
     if visible && value.trim() == value && !value.starts_with("=?base64?") && !value.is_empty() {
         return value.to_owned();

@@ -16,7 +16,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolcrib_catalogue::{CallContext, CallError, ClientError, Json, Outcome, SourceState, Tool};
 use toolcrib_wire::{
-    ConnectError, Era, Greeting, Inbox, Options, Peer, Reaper, RequestError, json, text::Masker,
+    Ask, ConnectError, Era, Greeting, Inbox, Mirrored, Options, Peer, Reaper, RequestError, json,
+    text::Masker,
 };
 
 use super::{
@@ -346,10 +347,15 @@ impl Shared {
         for attempt in 0.. {
             let deadline = end.min(Instant::now() + one_attempt);
             let peer = self.ready_peer(deadline).await?;
-            let error = match peer
-                .request(method, Some(params.as_bytes()), Some(deadline), listener.clone())
-                .await
-            {
+            let listed = self.listed.load();
+            let ask = Ask {
+                method,
+                params: Some(params.as_bytes()),
+                deadline: Some(deadline),
+                listener: listener.clone(),
+                mirrored: wanted_in_headers(&listed, method, params),
+            };
+            let error = match peer.request(ask).await {
                 Ok(result) => return complete(&self.config.name, result),
                 // It was not even looked at: a new session, and once more.
                 Err(RequestError::Stale) if !stale => {
@@ -450,6 +456,16 @@ fn result_type(result: &Bytes) -> Option<String> {
     memchr::memmem::find(result, b"\"resultType\"")?;
     let at = json::member(result, "resultType")?;
     Some(serde_json::from_slice(&result[at]).unwrap_or_default())
+}
+
+/// What the server wants to see in headers of this call.
+fn wanted_in_headers<'a>(listed: &'a Listed, method: &str, params: &Json) -> &'a [Mirrored] {
+    if listed.mirrored.is_empty() || method != "tools/call" {
+        return &[];
+    }
+    let name = json::member(params.as_bytes(), "name").map(|at| &params.as_bytes()[at]);
+    let name: Option<String> = name.and_then(|it| serde_json::from_slice(it).ok());
+    name.and_then(|it| listed.mirrored.get(&it)).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// When to connect again.

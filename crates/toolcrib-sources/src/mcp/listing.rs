@@ -1,12 +1,15 @@
 //! Asking a server for all its tools.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use toolcrib_catalogue::{Json, Problem, Tool};
-use toolcrib_wire::{Peer, RequestError};
+use toolcrib_wire::{Ask, Mirrored, Peer, RequestError, mirrored};
 
 /// More tools than this of one server are left out.
 const MAX_TOOLS: usize = 20_000;
@@ -19,6 +22,8 @@ const MAX_PAGES: usize = 2_000;
 pub(crate) struct Listed {
     pub(crate) tools: Arc<[Arc<Tool>]>,
     pub(crate) problems: Vec<Problem>,
+    /// What a modern server wants in headers, by tool. Most want nothing.
+    pub(crate) mirrored: HashMap<String, Vec<Mirrored>>,
 }
 
 #[derive(Deserialize)]
@@ -41,9 +46,13 @@ pub(crate) async fn list_tools(
     let mut seen = HashSet::new();
     for page_number in 0.. {
         let params = cursor.as_ref().map(|it| serde_json::json!({ "cursor": it }).to_string());
-        let result =
-            peer.request("tools/list", params.as_deref().map(str::as_bytes), Some(deadline), None);
-        let result = match result.await {
+        let ask = Ask {
+            method: "tools/list",
+            params: params.as_deref().map(str::as_bytes),
+            deadline: Some(deadline),
+            ..Ask::default()
+        };
+        let result = match peer.request(ask).await {
             Ok(result) => Json::from_scanned(result),
             Err(RequestError::Rpc(error)) if error.code == -32601 && page_number == 0 => break,
             Err(error) => return Err(error),
@@ -69,7 +78,11 @@ pub(crate) async fn list_tools(
         break;
     }
     tools.truncate(MAX_TOOLS);
-    Ok(Listed { tools: tools.into(), problems })
+    let mut wanted = HashMap::new();
+    if peer.mirrors() {
+        tools.retain(|tool| mirrors(tool, server, &mut wanted, &mut problems));
+    }
+    Ok(Listed { tools: tools.into(), problems, mirrored: wanted })
 }
 
 fn take(raw: &RawValue, server: &str, tools: &mut Vec<Arc<Tool>>, problems: &mut Vec<Problem>) {
@@ -83,4 +96,26 @@ fn take(raw: &RawValue, server: &str, tools: &mut Vec<Arc<Tool>>, problems: &mut
         }
         Err(_) => {}
     }
+}
+
+/// Notes what a tool wants in headers. One that says so wrongly is left out, as the protocol demands.
+fn mirrors(
+    tool: &Tool,
+    server: &str,
+    wanted: &mut HashMap<String, Vec<Mirrored>>,
+    problems: &mut Vec<Problem>,
+) -> bool {
+    let schema = tool.input_schema.as_ref().map(Json::as_bytes).unwrap_or_default();
+    match mirrored(schema) {
+        Ok(none) if none.is_empty() => {}
+        Ok(some) => {
+            wanted.insert(tool.name.clone(), some);
+        }
+        Err(fault) => {
+            let place = format!("server {server}: tool {}", tool.name.escape_debug());
+            problems.push(Problem::new(place, format!("{fault}; it is left out")));
+            return false;
+        }
+    }
+    true
 }

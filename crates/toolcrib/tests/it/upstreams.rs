@@ -391,12 +391,23 @@ async fn a_server_that_wants_a_token_is_a_problem_with_a_cure() {
 
 #[tokio::test]
 async fn a_modern_request_says_in_its_headers_what_it_is() {
-    let running = Running::http(Plan::modern().tool("é h", Act::Headers)).await;
+    let good =
+        r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
+    let bad = r#"{"type":"object","properties":{"r":{"type":"number","x-mcp-header":"R"}}}"#;
+    let plan = Plan::modern().tool("é h", Act::Headers).tool_with("mirror", good, Act::Headers);
+    let running = Running::http(plan.tool_with("bad", bad, Act::Echo)).await;
     let client = client(at("s", Transport::StreamableHttp, &running.url));
     let headers: serde_json::Value = serde_json::from_str(&text(&client, "é h").await).unwrap();
     assert_eq!(headers["mcp-method"], "tools/call");
     assert_eq!(headers["mcp-name"], "=?base64?w6kgaA==?=");
     assert_eq!(headers["mcp-protocol-version"], "2026-07-28");
     assert_eq!(headers["mcp-session-id"], json!(null));
+    let arguments = Json::parse(r#"{"region":"us-west1"}"#).unwrap();
+    let outcome = client.call_tool("s", "mirror", Some(arguments)).await.unwrap();
+    let headers: serde_json::Value = serde_json::from_str(&outcome.text()).unwrap();
+    assert_eq!(headers["mcp-param-region"], "us-west1");
+    let connection = client.connect("s").await.unwrap();
+    assert_eq!(connection.tools().len(), 2);
+    insta::assert_snapshot!(connection.problems()[0], @"server s: tool bad: `x-mcp-header` stands at an argument that is no string, integer or boolean; it is left out");
     client.close().await;
 }
