@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolcrib_catalogue::{
@@ -21,6 +22,9 @@ pub struct Gateway {
     inputs: Vec<Input>,
     access: ArcSwap<Access>,
     snapshot: ArcSwap<Snapshot>,
+    /// The versions of the sources that the snapshot was built from. Held while one is built, so that
+    /// an older one never takes the place of a newer one.
+    built: Mutex<Vec<u64>>,
     /// Counts the snapshots.
     changes: watch::Sender<u64>,
     settings: Settings,
@@ -60,6 +64,7 @@ impl Gateway {
             inputs,
             access: ArcSwap::from_pointee(access),
             snapshot: ArcSwap::from_pointee(empty),
+            built: Mutex::default(),
             changes: watch::Sender::new(0),
             settings,
             tasks: TaskTracker::new(),
@@ -91,6 +96,8 @@ impl Gateway {
 
     /// Builds the catalogue anew, and says what is wrong.
     pub fn rebuild(&self) -> Vec<Problem> {
+        let mut built = self.built.lock();
+        *built = self.versions();
         let listing = |input: &Input| Listing {
             origin: input.origin.clone(),
             style: input.style,
@@ -130,10 +137,15 @@ impl Gateway {
         self.access.load_full()
     }
 
-    /// Whether every source is ready or has failed: nobody is waited for any more.
+    /// Whether every source is ready or has failed, and is listed as it is now.
     pub fn is_settled(&self) -> bool {
         let mut sources = self.inputs.iter().flat_map(|it| &it.source);
         sources.all(|it| it.state() != SourceState::Connecting)
+            && *self.built.lock() == self.versions()
+    }
+
+    fn versions(&self) -> Vec<u64> {
+        self.inputs.iter().flat_map(|it| &it.source).map(|it| it.version()).collect()
     }
 
     /// How many tools there are, and how many a group sees.

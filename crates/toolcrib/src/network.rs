@@ -178,6 +178,8 @@ fn parse(text: &str) -> Result<Written, NetworkError> {
         let cause = error.without_snippet().to_string();
         // The reader's words may hold a value of the file, and that value may be a token.
         let cause = cause.lines().next().unwrap_or_default();
+        let cause = cause.split(" at line ").next().unwrap_or_default();
+        let cause = cause.split(", set ").next().unwrap_or_default();
         let cause = if text.contains("auth_token:") && cause.contains("invalid") {
             "a value is of the wrong type".to_owned()
         } else {

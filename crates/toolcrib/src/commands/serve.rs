@@ -51,7 +51,8 @@ pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
     } else {
         let address = address(&network, asked.listen, &access)?;
         let gateway = Gateway::start(inputs, access, settings);
-        let ended = serve_http(&workspace, &network, &gateway, &servers, address).await;
+        let ended =
+            serve_http(asked.folder, &workspace, &network, &gateway, &servers, address).await;
         gateway.close().await;
         ended
     };
@@ -95,6 +96,7 @@ fn address(
 }
 
 async fn serve_http(
+    folder: &Path,
     workspace: &Workspace,
     network: &Network,
     gateway: &Arc<Gateway>,
@@ -109,7 +111,7 @@ async fn serve_http(
     let address = listener.local_addr()?;
     let http = HttpSettings { hosts: network.hosts.clone(), ..HttpSettings::default() };
     let door = Door::new(Arc::clone(gateway), http, address);
-    terminal::print(&banner(workspace, gateway, address))?;
+    terminal::print(&banner(folder, gateway, address))?;
     let mut signals = Signals::new()?;
     let serving = door.serve(listener);
     let telling = async {
@@ -124,7 +126,7 @@ async fn serve_http(
     Ok(ExitCode::SUCCESS)
 }
 
-fn banner(workspace: &Workspace, gateway: &Gateway, address: SocketAddr) -> String {
+fn banner(folder: &Path, gateway: &Gateway, address: SocketAddr) -> String {
     let access = gateway.access();
     let url = format!("http://{address}/mcp");
     let groups: Vec<&str> = access.group_names().collect();
@@ -137,10 +139,7 @@ fn banner(workspace: &Workspace, gateway: &Gateway, address: SocketAddr) -> Stri
     let line =
         |name: &str, text: &str| format!("  {}  {text}\n", styled(DIM, &format!("{name:<8}")));
     [
-        format!(
-            "toolcrib {version} serves {}\n",
-            styled(BOLD, &workspace.folder.display().to_string())
-        ),
+        format!("toolcrib {version} serves {}\n", styled(BOLD, &folder.display().to_string())),
         line("address", &styled(CYAN, &url)),
         line("access", &who),
         line("connect", &format!("claude mcp add --transport http toolcrib {url}")),
@@ -150,6 +149,7 @@ fn banner(workspace: &Workspace, gateway: &Gateway, address: SocketAddr) -> Stri
 
 /// How the servers came up, once they have.
 fn tell_servers(gateway: &Gateway, servers: &[Arc<Connection>]) {
+    let found = gateway.rebuild();
     let ready = servers.iter().filter(|it| it.state() == SourceState::Ready).count();
     let by_server: Vec<String> =
         servers.iter().map(|it| format!("{} {}", it.label(), it.tools().len())).collect();
@@ -162,8 +162,7 @@ fn tell_servers(gateway: &Gateway, servers: &[Arc<Connection>]) {
     );
     // A gateway whose terminal is gone serves on.
     terminal::print(&text).ok();
-    let problems: Vec<_> =
-        servers.iter().flat_map(|it| it.problems()).chain(gateway.rebuild()).collect();
+    let problems: Vec<_> = servers.iter().flat_map(|it| it.problems()).chain(found).collect();
     terminal::warn(&problems);
     for server in servers {
         if let SourceState::Failed { cause, hint } = server.state() {

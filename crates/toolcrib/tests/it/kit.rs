@@ -42,7 +42,8 @@ impl Folder {
     /// A workspace with these servers.
     pub(crate) fn workspace(servers: &Value) -> Self {
         let folder = Self::new();
-        folder.write("mcp.json", json!({ "mcpServers": servers }).to_string());
+        // One value a line: places in it do not depend on how long a path is.
+        folder.write("mcp.json", format!("{:#}", json!({ "mcpServers": servers })));
         folder
     }
 }

@@ -21,3 +21,4 @@ mod readme;
 mod serving;
 mod gateway;
 mod door;
+mod clients;

@@ -4,7 +4,12 @@
 //! comes out. A block marked `sh` is run and must succeed, unless `<!-- not run: … -->` stands
 //! above it.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use crate::kit::{Folder, run};
 
@@ -51,7 +56,7 @@ fn shell(command: &str) -> crate::kit::Run {
 fn every_command_in_the_readme_runs_and_prints_what_it_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut ran = 0;
-    for file in ["README.md", "docs/mcp-json.md", "docs/commands.md"] {
+    for file in ["README.md", "docs/mcp-json.md", "docs/network-yaml.md", "docs/commands.md"] {
         let markdown = fs::read_to_string(root.join(file)).unwrap();
         for block in blocks(&markdown).iter().filter(|it| !it.skipped) {
             match block.language.as_str() {
@@ -60,12 +65,35 @@ fn every_command_in_the_readme_runs_and_prints_what_it_says() {
                     assert_eq!(run.code, 0, "{file}: {}\n{}", block.text, run.transcript());
                     ran += 1;
                 }
+                "console" if block.text.contains(" serve ") => ran += serving(file, &block.text),
                 "console" => ran += transcript(file, &block.text),
                 _ => {}
             }
         }
     }
     assert!(5 <= ran, "only {ran} commands");
+}
+
+/// A gateway is run on a free port, until it has said all that the README says.
+fn serving(file: &str, text: &str) -> usize {
+    let (command, expected) = text.trim_start_matches("$ ").split_once('\n').unwrap();
+    let command = command.split(" -- ").nth(1).unwrap_or(command);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_toolcrib"))
+        .args(command.split_whitespace().skip_while(|it| *it == "toolcrib"))
+        .args(["--listen", "127.0.0.1:0"])
+        .current_dir(root)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let shown: Vec<String> = lines.take(expected.lines().count()).map(Result::unwrap).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let shown = shown.join("\n");
+    let address = shown.split("http://").nth(1).unwrap().split('/').next().unwrap();
+    assert_eq!(shown.replace(address, "127.0.0.1:8700"), expected.trim_end(), "{file}: {command}");
+    1
 }
 
 fn transcript(file: &str, text: &str) -> usize {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::kit::{Folder, Run, toolcrib};
 
 /// Where the servers are installed.
-fn installed() -> Option<PathBuf> {
+pub(crate) fn installed() -> Option<PathBuf> {
     let folder = std::env::var_os("TOOLCRIB_TOOLS").map(PathBuf::from);
     if folder.is_none() {
         println!("NOT RUN: no real servers; ./scripts/test installs them and sets TOOLCRIB_TOOLS");

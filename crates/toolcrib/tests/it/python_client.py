@@ -1,0 +1,62 @@
+"""Drives a gateway with the official Python client: python_client.py MODE TARGET...
+
+MODE is a protocol mode of the client ("auto", "legacy", "2026-07-28"), "sse" or "stdio".
+Prints one JSON object: what it saw.
+"""
+
+import asyncio
+import json
+import sys
+
+from mcp.client import Client
+from mcp.client.sse import sse_client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+
+def connect(mode, target):
+    if mode == "sse":
+        return Client(sse_client(target[0]))
+    if mode == "stdio":
+        return Client(stdio_client(StdioServerParameters(command=target[0], args=target[1:])))
+    return Client(target[0], mode=mode)
+
+
+async def main():
+    mode, *target = sys.argv[1:]
+    seen = []
+
+    async def progress(done, total, message):
+        seen.append(done)
+
+    async with connect(mode, target) as client:
+        names = []
+        for _ in range(100):
+            names = sorted(tool.name for tool in (await client.list_tools()).tools)
+            if len(names) >= 3:
+                break
+            await asyncio.sleep(0.1)
+        echo = await client.call_tool("mcp__everything__echo", {"message": "hi"})
+        moon = await client.call_tool("mcp__almanac__moon_phase", {"date": "2026-11-24"})
+        bad = await client.call_tool("mcp__almanac__days_between", {"from": "2026-01-01"})
+        work = await client.call_tool(
+            "mcp__everything__trigger_long_running_operation",
+            {"duration": 1, "steps": 2},
+            progress_callback=progress,
+        )
+        unknown = None
+        try:
+            await client.call_tool("mcp__almanac__nothing", {})
+        except Exception as error:
+            unknown = str(error)
+        print(json.dumps({
+            "tools": len(names),
+            "echo": echo.content[0].text,
+            "moon": moon.structured_content,
+            "bad": [bad.is_error, bad.content[0].text],
+            "work": work.is_error,
+            "progress": seen,
+            "unknown": unknown,
+        }))
+
+
+asyncio.run(main())
