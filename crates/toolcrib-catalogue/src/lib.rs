@@ -47,7 +47,8 @@ pub use outcome::{Outcome, OutcomeFault, Part, PartKind};
 pub use problem::{Problem, nearest};
 pub use schema::extract_schema;
 pub use source::{
-    Blame, BoxFuture, CallContext, CallError, ClientError, Listener, Source, SourceState,
+    Blame, BoxFuture, CallContext, CallError, ClientError, Listener, Offers, Resource, Source,
+    SourceState,
 };
 pub use tool::{Annotations, Tool, ToolFault};
 pub use wrapper::{

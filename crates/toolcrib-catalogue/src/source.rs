@@ -27,6 +27,11 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// The tools it had when it was last asked; empty before the first answer.
     fn tools(&self) -> Arc<[Arc<Tool>]>;
 
+    /// What else it offers.
+    fn offers(&self) -> Offers {
+        Offers::default()
+    }
+
     /// What was wrong with its last list.
     fn problems(&self) -> Vec<Problem>;
 
@@ -43,6 +48,26 @@ pub trait Source: Send + Sync + fmt::Debug {
         params: Json,
         context: CallContext,
     ) -> BoxFuture<'a, Result<Json, CallError>>;
+}
+
+/// What a source offers besides tools.
+#[derive(Debug, Clone, Default)]
+pub struct Offers {
+    /// Prompts: they have names and definitions, as tools do.
+    pub prompts: Arc<[Arc<Tool>]>,
+    /// Resources, by URI.
+    pub resources: Arc<[Resource]>,
+    /// Templates of resources, by URI template.
+    pub templates: Arc<[Resource]>,
+}
+
+/// A resource, or a template of some.
+#[derive(Debug, Clone)]
+pub struct Resource {
+    /// Where it is.
+    pub uri: String,
+    /// Its definition, as it was given.
+    pub raw: Json,
 }
 
 /// How a source is.

@@ -4,22 +4,28 @@
 //! an error of the upstream itself), is a JSON-RPC error. What a model can act on (the server is down,
 //! it took too long) is a result with `isError`.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 use toolcrib_catalogue::{Blame, CallContext, CallError, Json, Listener};
 use toolcrib_wire::{
-    Era, Revision, RpcError, frame::METHOD_NOT_FOUND, json, json::member, revision::META_SERVER,
+    Era, Revision, RpcError,
+    frame::{INTERNAL_ERROR, METHOD_NOT_FOUND},
+    json::member,
+    revision::META_SERVER,
 };
 
-use crate::{access::Caller, gateway::Gateway};
+use crate::{access::Caller, gateway::Gateway, snapshot::Lists};
 
 /// The params are not what the method takes.
 pub(crate) const INVALID_PARAMS: i64 = -32602;
 
 /// The caller took the request back.
 const CANCELLED: i64 = -32800;
+
+/// What the legacy era says of a resource that is not there.
+const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// How long a client may keep a list without asking again. It is told of changes if it listens.
 const LIST_TTL_MS: u64 = 5_000;
@@ -40,8 +46,14 @@ pub(crate) async fn answer(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes,
     match (asked.method, asked.era) {
         ("ping", Era::Legacy) => Ok(Bytes::from_static(b"{}")),
         ("server/discover", Era::Modern) => Ok(discover(gateway)),
-        ("tools/list", era) => list(gateway, &asked, era),
+        ("tools/list", _) => list(gateway, &asked, |it| &it.tools),
+        ("prompts/list", _) => list(gateway, &asked, |it| &it.prompts),
+        ("resources/list", _) => list(gateway, &asked, |it| &it.resources),
+        ("resources/templates/list", _) => list(gateway, &asked, |it| &it.templates),
         ("tools/call", _) => call(gateway, asked).await,
+        ("prompts/get", _) => get_prompt(gateway, asked).await,
+        ("resources/read", _) => read_resource(gateway, asked).await,
+        ("completion/complete", _) => complete_argument(gateway, asked).await,
         (method, _) => Err(unknown_method(method)),
     }
 }
@@ -74,7 +86,7 @@ pub(crate) fn initialize(
     let settings = gateway.settings();
     let mut result = json!({
         "protocolVersion": revision.as_str(),
-        "capabilities": { "tools": { "listChanged": true } },
+        "capabilities": capabilities(),
         "serverInfo": { "name": settings.name, "version": settings.version },
     });
     if let Some(instructions) = &settings.instructions {
@@ -83,11 +95,17 @@ pub(crate) fn initialize(
     Ok((result.to_string().into(), revision))
 }
 
+/// What we offer: whatever some server offers may come along later.
+fn capabilities() -> Value {
+    let changes = json!({ "listChanged": true });
+    json!({ "tools": changes, "prompts": changes, "resources": changes, "completions": {} })
+}
+
 fn discover(gateway: &Gateway) -> Bytes {
     let mut result = json!({
         "resultType": "complete",
         "supportedVersions": [Revision::V2026_07_28.as_str()],
-        "capabilities": { "tools": { "listChanged": true } },
+        "capabilities": capabilities(),
         "ttlMs": LIST_TTL_MS,
         "cacheScope": scope(gateway),
         "_meta": meta(gateway),
@@ -109,48 +127,138 @@ fn scope(gateway: &Gateway) -> &'static str {
     if gateway.access().has_tokens() { "private" } else { "public" }
 }
 
-fn list(gateway: &Gateway, asked: &Asked<'_>, era: Era) -> Result<Bytes, RpcError> {
+fn list(
+    gateway: &Gateway,
+    asked: &Asked<'_>,
+    which: impl Fn(&Lists) -> &Bytes,
+) -> Result<Bytes, RpcError> {
     let params = asked.params.as_deref().unwrap_or(b"{}");
     if member(params, "cursor").is_some_and(|it| &params[it] != b"null") {
         return Err(invalid("Invalid cursor: the list has one page"));
     }
     let snapshot = gateway.snapshot();
-    let tools = snapshot.view(asked.caller.group).map(|it| it.tools.clone()).unwrap_or_default();
-    let mut text = Vec::with_capacity(tools.len() + 256);
+    let list = snapshot.view(asked.caller.group).map(|it| which(&it.lists).clone());
+    let list = list.unwrap_or_default();
+    let mut text = Vec::with_capacity(list.len() + 256);
     text.push(b'{');
-    if era == Era::Modern {
-        text.extend_from_slice(br#""resultType":"complete","#);
-    }
-    text.extend_from_slice(if tools.is_empty() { br#""tools":[]"# } else { &tools });
-    if era == Era::Modern {
-        let rest = json!({
-            "ttlMs": LIST_TTL_MS, "cacheScope": scope(gateway), "_meta": meta(gateway),
-        });
-        text.push(b',');
-        text.extend_from_slice(&rest.to_string().as_bytes()[1..]);
-    } else {
+    if asked.era == Era::Legacy {
+        text.extend_from_slice(&list);
         text.push(b'}');
+        return Ok(text.into());
     }
+    text.extend_from_slice(br#""resultType":"complete","#);
+    text.extend_from_slice(&list);
+    let rest = json!({
+        "ttlMs": LIST_TTL_MS, "cacheScope": scope(gateway), "_meta": meta(gateway),
+    });
+    text.push(b',');
+    text.extend_from_slice(&rest.to_string().as_bytes()[1..]);
     Ok(text.into())
+}
+
+async fn get_prompt(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
+    let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
+    let (name, at) = string_in(&params, "name")?;
+    let snapshot = gateway.snapshot();
+    let entry = snapshot.prompt(asked.caller.group, &name);
+    let entry = entry.ok_or_else(|| invalid(format!("Unknown prompt: {}", name.escape_debug())))?;
+    let params = replaced(&params, &at, &entry.tool.name);
+    hand_on(gateway, entry.listing, asked, params).await
+}
+
+async fn read_resource(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
+    let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
+    let (uri, _) = string_in(&params, "uri")?;
+    let era = asked.era;
+    let not_found = || RpcError {
+        code: if era == Era::Modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND },
+        message: "Resource not found".to_owned(),
+        data: Some(json!({ "uri": uri }).to_string().into()),
+    };
+    let source = gateway.snapshot().resource(asked.caller.group, &uri).ok_or_else(not_found)?;
+    match hand_on(gateway, source, asked, params).await {
+        Ok(result) if era == Era::Modern => Ok(cacheable(&result)),
+        Err(error) if era == Era::Modern && error.code == RESOURCE_NOT_FOUND => Err(not_found()),
+        answer => answer,
+    }
+}
+
+async fn complete_argument(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
+    let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
+    let reference = member(&params, "ref").ok_or_else(|| invalid("`ref` is required"))?;
+    let inside = params.slice(reference.clone());
+    let (kind, _) = string_in(&inside, "type")?;
+    let snapshot = gateway.snapshot();
+    let group = asked.caller.group;
+    if kind == "ref/resource" {
+        let (uri, _) = string_in(&inside, "uri")?;
+        let source = snapshot.resource(group, &uri);
+        let source =
+            source.ok_or_else(|| invalid(format!("Unknown resource: {}", uri.escape_debug())))?;
+        return hand_on(gateway, source, asked, params).await;
+    }
+    let (name, at) = string_in(&inside, "name")?;
+    let entry = snapshot.prompt(group, &name);
+    let entry = entry.ok_or_else(|| invalid(format!("Unknown prompt: {}", name.escape_debug())))?;
+    let at = at.start + reference.start..at.end + reference.start;
+    let params = replaced(&params, &at, &entry.tool.name);
+    hand_on(gateway, entry.listing, asked, params).await
+}
+
+/// Hands a request that only reads to a source, and its answer back.
+async fn hand_on(
+    gateway: &Gateway,
+    source: usize,
+    asked: Asked<'_>,
+    params: Bytes,
+) -> Result<Bytes, RpcError> {
+    let source = gateway.source(source).ok_or_else(|| unknown_method(asked.method))?;
+    let context =
+        CallContext { listener: asked.listener, repeatable: true, ..CallContext::default() };
+    match source.request(asked.method, Json::from_scanned(params), context).await {
+        Ok(result) if asked.era == Era::Modern => Ok(complete(result.into_bytes())),
+        Ok(result) => Ok(result.into_bytes()),
+        Err(CallError::Rpc { code, message, data }) => {
+            Err(RpcError { code, message, data: data.map(Json::into_bytes) })
+        }
+        Err(error) => {
+            Err(RpcError { code: INTERNAL_ERROR, message: error.to_string(), data: None })
+        }
+    }
+}
+
+/// `params` with another string in this place.
+fn replaced(params: &Bytes, at: &Range<usize>, text: &str) -> Bytes {
+    let text = Value::from(text).to_string();
+    [&params[..at.start], text.as_bytes(), &params[at.end..]].concat().into()
+}
+
+/// A result that says how long it may be kept, as the modern era wants of what was read.
+fn cacheable(result: &Bytes) -> Bytes {
+    if member(result, "ttlMs").is_some() {
+        return result.clone();
+    }
+    let rest = result[1..].trim_ascii_start();
+    let comma: &[u8] = if rest == b"}" { b"" } else { b"," };
+    [br#"{"ttlMs":0,"cacheScope":"private""#, comma, rest].concat().into()
 }
 
 async fn call(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
     let params = asked.params.unwrap_or_else(|| Bytes::from_static(b"{}"));
-    let (name, at) = name_in(&params)?;
+    let (name, at) = string_in(&params, "name")?;
     if let Some(arguments) = member(&params, "arguments")
         && !matches!(params[arguments].first(), Some(b'{' | b'n'))
     {
         return Err(invalid("`arguments` must be an object"));
     }
     let snapshot = gateway.snapshot();
-    let entry = snapshot.find(asked.caller.group, &name);
+    let entry = snapshot.tool(asked.caller.group, &name);
     let entry = entry.ok_or_else(|| invalid(format!("Unknown tool: {}", name.escape_debug())))?;
     let source = gateway.source(entry.listing);
     let source = source.ok_or_else(|| invalid(format!("Unknown tool: {}", name.escape_debug())))?;
-    let own_name = Value::from(entry.tool.name.as_str()).to_string();
-    let params = [&params[..at.start], own_name.as_bytes(), &params[at.end..]].concat();
+    let params = replaced(&params, &at, &entry.tool.name);
     let context = CallContext { listener: asked.listener, ..CallContext::default() };
-    let result = source.request("tools/call", Json::from_scanned(params.into()), context).await;
+    let result = source.request("tools/call", Json::from_scanned(params), context).await;
     let result = match result {
         Ok(result) => result.into_bytes(),
         Err(CallError::Rpc { code, message, data }) => {
@@ -161,12 +269,11 @@ async fn call(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
     Ok(if asked.era == Era::Modern { complete(result) } else { result })
 }
 
-/// The `name` in the params of a call, and where it stands.
-fn name_in(params: &Bytes) -> Result<(String, std::ops::Range<usize>), RpcError> {
-    let found = json::members(params).into_iter().find(|(key, _)| key == "name");
-    let (_, at) = found.ok_or_else(|| invalid("`name` is required"))?;
-    let name = serde_json::from_slice(&params[at.clone()]).ok();
-    Ok((name.ok_or_else(|| invalid("`name` must be a string"))?, at))
+/// A string among the params, and where it stands.
+fn string_in(params: &Bytes, key: &str) -> Result<(String, Range<usize>), RpcError> {
+    let at = member(params, key).ok_or_else(|| invalid(format!("`{key}` is required")))?;
+    let text = serde_json::from_slice(&params[at.clone()]).ok();
+    Ok((text.ok_or_else(|| invalid(format!("`{key}` must be a string")))?, at))
 }
 
 /// The result of a call that brought none: whose fault it was, in words a model can act on.

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolcrib_catalogue::{
-    Catalogue, Listing, NameStyle, Origin, Problem, Settings as Naming, Source, SourceState,
-    ToolFilter,
+    Catalogue, Listing, NameStyle, Offers, Origin, Problem, Settings as Naming, Source,
+    SourceState, ToolFilter,
 };
 
 use crate::{
@@ -59,7 +59,8 @@ pub struct Settings {
 impl Gateway {
     /// A gateway over these sources, which keeps its catalogue current until it is stopped.
     pub fn start(inputs: Vec<Input>, access: Access, settings: Settings) -> Arc<Self> {
-        let empty = Snapshot::new(Catalogue::default(), &access);
+        let offers = vec![Offers::default(); inputs.len()];
+        let empty = Snapshot::new(Catalogue::default(), Catalogue::default(), offers, &access);
         let gateway = Arc::new(Self {
             inputs,
             access: ArcSwap::from_pointee(access),
@@ -112,8 +113,33 @@ impl Gateway {
                 return vec![Problem::new("tools", conflict.to_string())];
             }
         };
+        let offers: Vec<Offers> = self
+            .inputs
+            .iter()
+            .map(|it| it.source.as_ref().map(|it| it.offers()).unwrap_or_default())
+            .collect();
+        let prompts: Vec<Listing> = listings
+            .into_iter()
+            .zip(&offers)
+            .map(|(listing, offer)| Listing {
+                tools: Arc::clone(&offer.prompts),
+                filter: ToolFilter::default(),
+                ..listing
+            })
+            .collect();
+        // Prompts are named as tools are, and clash as they do.
+        let prompts = match Catalogue::build(&prompts, &Naming::default()) {
+            Ok((prompts, clashes)) => {
+                problems.extend(clashes);
+                prompts
+            }
+            Err(conflict) => {
+                problems.push(Problem::new("prompts", conflict.to_string()));
+                Catalogue::default()
+            }
+        };
         let access = self.access.load();
-        let snapshot = Snapshot::new(catalogue, &access);
+        let snapshot = Snapshot::new(catalogue, prompts, offers, &access);
         let ready = self.inputs.iter().flat_map(|it| &it.source);
         if ready.clone().all(|it| it.state() != SourceState::Connecting) {
             for slip in access.unmatched(&snapshot.names()) {

@@ -2,34 +2,66 @@
 //!
 //! A snapshot never changes; a new one takes its place. A call in flight keeps the one it began with.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use serde_json::Value;
-use toolcrib_catalogue::{Catalogue, Entry, Json};
+use toolcrib_catalogue::{Catalogue, Entry, Json, Offers, Resource};
 use toolcrib_wire::json;
 
-use crate::access::{Access, GroupId};
+use crate::access::{Access, GroupId, Pattern};
 
-/// What there is to list and to call.
+/// What there is to list and to ask for.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    catalogue: Catalogue,
+    tools: Catalogue,
+    prompts: Catalogue,
+    offers: Vec<Offers>,
+    /// Which source has a resource, by URI; the first that lists it.
+    resources: HashMap<String, usize>,
+    /// Which URIs the templates of a source stand for.
+    templates: Vec<(Pattern, usize)>,
     views: Vec<View>,
 }
 
 /// What one group sees.
 #[derive(Debug, Default)]
 pub(crate) struct View {
-    /// Which entries of the catalogue.
+    /// Which tools of the catalogue.
     visible: Vec<bool>,
-    /// `"tools":[…]`.
+    /// Which sources: those of which it sees a tool. Their prompts and resources come along.
+    sources: Vec<bool>,
+    pub(crate) lists: Lists,
+}
+
+/// The lists of a group, ready to be sent: `"tools":[…]` and so on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Lists {
     pub(crate) tools: Bytes,
+    pub(crate) prompts: Bytes,
+    pub(crate) resources: Bytes,
+    pub(crate) templates: Bytes,
 }
 
 impl Snapshot {
-    pub(crate) fn new(catalogue: Catalogue, access: &Access) -> Self {
-        let views = (0..access.groups()).map(|group| View::new(&catalogue, access, group));
-        let views = views.collect();
-        Self { catalogue, views }
+    pub(crate) fn new(
+        tools: Catalogue,
+        prompts: Catalogue,
+        offers: Vec<Offers>,
+        access: &Access,
+    ) -> Self {
+        let mut resources = HashMap::new();
+        let mut templates = Vec::new();
+        for (at, offer) in offers.iter().enumerate() {
+            for resource in offer.resources.iter() {
+                resources.entry(resource.uri.clone()).or_insert(at);
+            }
+            templates.extend(offer.templates.iter().map(|it| (any_of(&it.uri), at)));
+        }
+        let mut snapshot = Self { tools, prompts, offers, resources, templates, views: Vec::new() };
+        snapshot.views =
+            (0..access.groups()).map(|group| View::new(&snapshot, access, group)).collect();
+        snapshot
     }
 
     /// The view of a group.
@@ -39,39 +71,114 @@ impl Snapshot {
 
     /// The tool that a group knows by this name. One that is hidden is as unknown as one that does
     /// not exist.
-    pub(crate) fn find(&self, group: GroupId, name: &str) -> Option<&Entry> {
-        let entry = self.catalogue.get(name)?;
-        let at = self.catalogue.entries().partition_point(|it| *it.name < *name);
+    pub(crate) fn tool(&self, group: GroupId, name: &str) -> Option<&Entry> {
+        let entry = self.tools.get(name)?;
+        let at = self.tools.entries().partition_point(|it| *it.name < *name);
         let visible = self.view(group)?.visible.get(at).copied();
         visible.filter(|it| *it).map(|_| entry)
+    }
+
+    /// The prompt that a group knows by this name.
+    pub(crate) fn prompt(&self, group: GroupId, name: &str) -> Option<&Entry> {
+        let entry = self.prompts.get(name)?;
+        self.view(group)?.sees(entry.listing).then_some(entry)
+    }
+
+    /// The source that has a resource a group may read: the one that lists it, or whose template it
+    /// fits.
+    pub(crate) fn resource(&self, group: GroupId, uri: &str) -> Option<usize> {
+        let view = self.view(group)?;
+        let listed = self.resources.get(uri).copied().filter(|&at| view.sees(at));
+        listed.or_else(|| {
+            let fits = |(pattern, at): &&(Pattern, usize)| view.sees(*at) && pattern.matches(uri);
+            self.templates.iter().find(fits).map(|(_, at)| *at)
+        })
     }
 
     /// How many tools there are, and how many a group sees.
     pub(crate) fn counts(&self, group: GroupId) -> (usize, usize) {
         let seen = self.view(group).map_or(0, |it| it.visible.iter().filter(|it| **it).count());
-        (self.catalogue.entries().len(), seen)
+        (self.tools.entries().len(), seen)
     }
 
     /// The public names of all tools.
     pub(crate) fn names(&self) -> Vec<&str> {
-        self.catalogue.entries().iter().map(|it| &*it.name).collect()
+        self.tools.entries().iter().map(|it| &*it.name).collect()
     }
 }
 
 impl View {
-    fn new(catalogue: &Catalogue, access: &Access, group: GroupId) -> Self {
-        let entries = catalogue.entries();
+    fn new(snapshot: &Snapshot, access: &Access, group: GroupId) -> Self {
+        let entries = snapshot.tools.entries();
         let visible: Vec<bool> = entries.iter().map(|it| access.allows(group, &it.name)).collect();
-        let mut tools = br#""tools":["#.to_vec();
+        let mut sources = vec![false; snapshot.offers.len()];
         for (entry, _) in entries.iter().zip(&visible).filter(|(_, visible)| **visible) {
-            if tools.last() != Some(&b'[') {
-                tools.push(b',');
-            }
-            push_tool(&mut tools, entry);
+            sources[entry.listing] = true;
         }
-        tools.push(b']');
-        Self { visible, tools: tools.into() }
+        let mut view = Self { visible, sources, lists: Lists::default() };
+        let shown = entries.iter().zip(&view.visible).filter(|(_, visible)| **visible);
+        let prompts = snapshot.prompts.entries().iter().filter(|it| view.sees(it.listing));
+        let offers = || {
+            let seen = |(at, _): &(usize, &Offers)| view.sees(*at);
+            snapshot.offers.iter().enumerate().filter(seen).map(|(_, it)| it)
+        };
+        view.lists = Lists {
+            tools: list("tools", shown.map(|(it, _)| it), push_tool),
+            prompts: list("prompts", prompts, push_named),
+            resources: list("resources", offers().flat_map(|it| it.resources.iter()), push_raw),
+            templates: list(
+                "resourceTemplates",
+                offers().flat_map(|it| it.templates.iter()),
+                push_raw,
+            ),
+        };
+        view
     }
+
+    /// Whether the group sees a source.
+    fn sees(&self, source: usize) -> bool {
+        self.sources.get(source).copied().unwrap_or_default()
+    }
+}
+
+/// `"name":[…]`.
+fn list<T>(name: &str, items: impl Iterator<Item = T>, push: impl Fn(&mut Vec<u8>, T)) -> Bytes {
+    let mut text = format!("\"{name}\":[").into_bytes();
+    let begin = text.len();
+    for item in items {
+        if begin < text.len() {
+            text.push(b',');
+        }
+        push(&mut text, item);
+    }
+    text.push(b']');
+    text.into()
+}
+
+fn push_raw(text: &mut Vec<u8>, resource: &Resource) {
+    text.extend_from_slice(resource.raw.as_bytes());
+}
+
+/// Appends the definition of a prompt, under its public name.
+fn push_named(text: &mut Vec<u8>, entry: &Entry) {
+    let raw = entry.tool.raw.as_bytes();
+    let Some(at) = json::member(raw, "name") else { return };
+    text.extend_from_slice(&raw[..at.start]);
+    push_json(text, &entry.name);
+    text.extend_from_slice(&raw[at.end..]);
+}
+
+/// A URI template as a pattern: whatever stands in braces may be anything.
+fn any_of(template: &str) -> Pattern {
+    let mut pattern = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        pattern.push_str(before);
+        pattern.push('*');
+        rest = after.split_once('}').map_or("", |(_, rest)| rest);
+    }
+    pattern.push_str(rest);
+    Pattern(pattern)
 }
 
 /// Appends the definition of a tool as its source gave it, under its public name. Two things are
@@ -141,8 +248,10 @@ mod tests {
             tools: [Arc::new(tool)].into(),
         };
         let (catalogue, _) = Catalogue::build(&[listing], &Settings::default()).unwrap();
-        let snapshot = Snapshot::new(catalogue, &Access::new(&AccessSettings::default()));
-        let tools = &snapshot.view(0).unwrap().tools;
+        let access = Access::new(&AccessSettings::default());
+        let offers = vec![Offers::default()];
+        let snapshot = Snapshot::new(catalogue, Catalogue::default(), offers, &access);
+        let tools = &snapshot.view(0).unwrap().lists.tools;
         assert_eq!(std::str::from_utf8(tools).unwrap(), format!(r#""tools":[{expected}]"#));
     }
 
@@ -165,5 +274,14 @@ mod tests {
             r#"{"name":"a","inputSchema":{ "properties":{}}}"#,
             r#"{"name":"mcp__s__a","inputSchema":{"type":"object","properties":{}}}"#,
         );
+    }
+
+    #[test]
+    fn a_template_stands_for_every_uri_of_its_shape() {
+        let pattern = any_of("test://{kind}/{id}/data{?q}");
+        assert!(pattern.matches("test://a/1/data"));
+        assert!(!pattern.matches("test://a/1/other"));
+        assert_eq!(any_of("file:///{+path}").0, "file:///*");
+        assert_eq!(any_of("a{").0, "a*");
     }
 }

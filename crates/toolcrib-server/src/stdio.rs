@@ -25,6 +25,7 @@ use crate::{
     dispatch::{self, Asked},
     gateway::Gateway,
     session::InFlight,
+    snapshot::Lists,
 };
 
 /// How many messages may wait to be written.
@@ -101,7 +102,7 @@ impl Conversation {
         }
         let era = if is_modern(params.as_ref()) { Era::Modern } else { Era::Legacy };
         if method == "subscriptions/listen" && era == Era::Modern {
-            self.listen(&id).await;
+            self.listen(&id, &Wanted::read(params.as_ref())).await;
             return;
         }
         let Some(flight) = self.in_flight.begin(&id) else {
@@ -142,22 +143,34 @@ impl Conversation {
         }
     }
 
-    /// Tells a legacy client whenever its list of tools changes.
+    /// Tells a legacy client whenever its lists change.
     async fn tell_changes(&self) {
-        let mut list = SeenList::new(&self.gateway, self.caller);
-        while list.changed().await {
-            self.say(notification("notifications/tools/list_changed", None)).await;
+        let mut lists = SeenLists::new(&self.gateway, self.caller);
+        loop {
+            let changed = lists.changed().await;
+            if changed.is_empty() {
+                return;
+            }
+            for method in changed {
+                self.say(notification(method, None)).await;
+            }
         }
     }
 
-    /// Tells a modern client whenever its list of tools changes, until it takes the request back.
-    async fn listen(&self, id: &Id) {
+    /// Tells a modern client whenever its lists change, until it takes the request back.
+    async fn listen(&self, id: &Id, wanted: &Wanted) {
         let Some(flight) = self.in_flight.begin(id) else { return };
-        let mut list = SeenList::new(&self.gateway, self.caller);
-        self.say(acknowledged(id)).await;
+        let mut lists = SeenLists::new(&self.gateway, self.caller);
+        self.say(wanted.acknowledged(id)).await;
         let told = async {
-            while list.changed().await {
-                self.say(list_changed(id)).await;
+            loop {
+                let changed = lists.changed().await;
+                if changed.is_empty() {
+                    return;
+                }
+                for method in changed.into_iter().filter(|it| wanted.wants(it)) {
+                    self.say(subscribed(id, method)).await;
+                }
             }
         };
         tokio::select! {
@@ -187,39 +200,87 @@ impl Listener for Forward {
     }
 }
 
-/// Knows which list a caller saw last.
+/// Knows which lists a caller saw last.
 #[derive(Debug)]
-pub(crate) struct SeenList<'a> {
+pub(crate) struct SeenLists<'a> {
     gateway: &'a Gateway,
     caller: Caller,
     changes: tokio::sync::watch::Receiver<u64>,
-    seen: Bytes,
+    seen: Lists,
 }
 
-impl<'a> SeenList<'a> {
+impl<'a> SeenLists<'a> {
     pub(crate) fn new(gateway: &'a Gateway, caller: Caller) -> Self {
         let changes = gateway.changes();
-        let seen = list_of(gateway, caller);
+        let seen = lists_of(gateway, caller);
         Self { gateway, caller, changes, seen }
     }
 
-    /// Waits until the caller's list is another; false when the gateway is gone.
-    pub(crate) async fn changed(&mut self) -> bool {
+    /// Waits until some of the caller's lists are others, and names what to say of it; nothing when
+    /// the gateway is gone.
+    pub(crate) async fn changed(&mut self) -> Vec<&'static str> {
         loop {
             if self.changes.changed().await.is_err() {
-                return false;
+                return Vec::new();
             }
-            let now = list_of(self.gateway, self.caller);
-            if now != self.seen {
-                self.seen = now;
-                return true;
+            let now = lists_of(self.gateway, self.caller);
+            let before = std::mem::replace(&mut self.seen, now.clone());
+            let mut changed = Vec::new();
+            if now.tools != before.tools {
+                changed.push(TOOLS_CHANGED);
+            }
+            if now.prompts != before.prompts {
+                changed.push(PROMPTS_CHANGED);
+            }
+            if now.resources != before.resources || now.templates != before.templates {
+                changed.push(RESOURCES_CHANGED);
+            }
+            if !changed.is_empty() {
+                return changed;
             }
         }
     }
 }
 
-fn list_of(gateway: &Gateway, caller: Caller) -> Bytes {
-    gateway.snapshot().view(caller.group).map(|it| it.tools.clone()).unwrap_or_default()
+const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
+const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
+
+fn lists_of(gateway: &Gateway, caller: Caller) -> Lists {
+    gateway.snapshot().view(caller.group).map(|it| it.lists.clone()).unwrap_or_default()
+}
+
+/// What a modern client wants to hear of.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted(Vec<(&'static str, &'static str)>);
+
+impl Wanted {
+    pub(crate) fn read(params: Option<&Bytes>) -> Self {
+        let all = [
+            ("toolsListChanged", TOOLS_CHANGED),
+            ("promptsListChanged", PROMPTS_CHANGED),
+            ("resourcesListChanged", RESOURCES_CHANGED),
+        ];
+        let params: serde_json::Value =
+            params.and_then(|it| serde_json::from_slice(it).ok()).unwrap_or_default();
+        let wants = |key: &str| params["notifications"][key] == true;
+        Self(all.into_iter().filter(|(key, _)| wants(key)).collect())
+    }
+
+    pub(crate) fn wants(&self, method: &str) -> bool {
+        self.0.iter().any(|(_, it)| *it == method)
+    }
+
+    /// The first word on the stream: what will be told.
+    pub(crate) fn acknowledged(&self, id: &Id) -> Bytes {
+        let honoured: serde_json::Map<String, serde_json::Value> =
+            self.0.iter().map(|(key, _)| ((*key).to_owned(), true.into())).collect();
+        let honoured = serde_json::Value::Object(honoured);
+        let params = format!(
+            r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{honoured}}}"#
+        );
+        notification("notifications/subscriptions/acknowledged", Some(params.as_bytes()))
+    }
 }
 
 /// Whether a request says of itself that it is modern.
@@ -251,16 +312,10 @@ pub(crate) fn null_response(error: &RpcError) -> Bytes {
     json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string().into()
 }
 
-pub(crate) fn acknowledged(id: &Id) -> Bytes {
-    let params = format!(
-        r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{{"toolsListChanged":true}}}}"#
-    );
-    notification("notifications/subscriptions/acknowledged", Some(params.as_bytes()))
-}
-
-pub(crate) fn list_changed(id: &Id) -> Bytes {
+/// A note to a subscription.
+pub(crate) fn subscribed(id: &Id, method: &str) -> Bytes {
     let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#);
-    notification("notifications/tools/list_changed", Some(params.as_bytes()))
+    notification(method, Some(params.as_bytes()))
 }
 
 pub(crate) fn listen_ended(id: &Id) -> String {

@@ -21,4 +21,5 @@ pub use config::{
 pub use connection::Connection;
 pub use env::{Filled, Lookup, substitute_env_vars};
 pub use error::ExecutionError;
+pub use listing::Lists;
 pub use retry::{Retry, call_tool_with_retry};

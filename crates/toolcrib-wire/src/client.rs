@@ -220,7 +220,7 @@ impl Peer {
                     if core.link.board().ending().is_some() {
                         return;
                     }
-                    let params = br#"{"notifications":{"toolsListChanged":true}}"#;
+                    let params = br#"{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}}"#;
                     let peer = Self { core };
                     let ended = peer
                         .request(Ask {

@@ -10,6 +10,7 @@ use std::{path::Path, process::ExitCode};
 
 use toolcrib::{OpenError, Workspace, environment};
 use toolcrib_catalogue::{Conflict, Problem};
+use toolcrib_sources::mcp::Lists;
 
 use crate::{cli::Command, terminal};
 
@@ -87,5 +88,5 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
 }
 
 fn open(path: &Path) -> Result<Workspace, Failure> {
-    Ok(Workspace::open(path, &environment)?)
+    Ok(Workspace::open(path, &environment, Lists::Tools)?)
 }

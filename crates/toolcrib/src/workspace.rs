@@ -11,8 +11,8 @@ use toolcrib_catalogue::{
 };
 use toolcrib_server::Input;
 use toolcrib_sources::mcp::{
-    self, Client, ClientOptions, ConfigFault, Connection, ExecutionError, Lookup, ServerConfig,
-    Severity,
+    self, Client, ClientOptions, ConfigFault, Connection, ExecutionError, Lists, Lookup,
+    ServerConfig, Severity,
 };
 
 /// A workspace whose files have been read. Nothing has been started yet.
@@ -67,7 +67,7 @@ impl OpenError {
 
 impl Workspace {
     /// Reads a workspace: a folder, or the `mcp.json` in it.
-    pub fn open(path: &Path, lookup: Lookup<'_>) -> Result<Self, OpenError> {
+    pub fn open(path: &Path, lookup: Lookup<'_>, lists: Lists) -> Result<Self, OpenError> {
         let shown = path.display().to_string();
         let (folder, file) = if path.is_file() {
             (path.parent().unwrap_or(Path::new("")).to_owned(), path.to_owned())
@@ -93,7 +93,8 @@ impl Workspace {
         }
         let mut problems: Vec<Problem> =
             config.faults.iter().map(|fault| problem(&name, fault)).collect();
-        let client = Client::new(ClientOptions::with_environment(lookup));
+        let options = ClientOptions { lists, ..ClientOptions::with_environment(lookup) };
+        let client = Client::new(options);
         let mut servers = Vec::new();
         for mut server in config.servers {
             server.anchor(&folder);

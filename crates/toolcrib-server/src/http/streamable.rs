@@ -22,9 +22,7 @@ use crate::{
     access::Caller,
     dispatch::{self, Asked},
     session::Session,
-    stdio::{
-        SeenList, acknowledged, cancelled_id, list_changed, listen_ended, null_response, refusal,
-    },
+    stdio::{SeenLists, Wanted, cancelled_id, listen_ended, null_response, refusal, subscribed},
 };
 
 const SESSION: &str = "mcp-session-id";
@@ -185,7 +183,7 @@ impl Door {
             return json_response(StatusCode::BAD_REQUEST, response(&id, Err(&error)));
         }
         if method == "subscriptions/listen" {
-            return self.subscribe(caller, id);
+            return self.subscribe(caller, id, Wanted::read(params.as_ref()));
         }
         if wants_progress(params.as_ref()) {
             return self.stream(caller, Era::Modern, None, id, method, params);
@@ -241,7 +239,7 @@ impl Door {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let this = Arc::clone(self);
         self.gateway.tasks.spawn(async move {
-            let note = || notification("notifications/tools/list_changed", None);
+            let note = |method: &str| Some(notification(method, None));
             tokio::select! {
                 () = session.ended.cancelled() => {}
                 () = this.gateway.stop.cancelled() => {}
@@ -252,13 +250,14 @@ impl Door {
     }
 
     /// The stream on which a modern client hears of changes.
-    fn subscribe(self: &Arc<Self>, caller: Caller, id: Id) -> Response<Body> {
+    fn subscribe(self: &Arc<Self>, caller: Caller, id: Id, wanted: Wanted) -> Response<Body> {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let this = Arc::clone(self);
         self.gateway.tasks.spawn(async move {
-            sender.send(Event::Message(acknowledged(&id))).await.ok();
+            sender.send(Event::Message(wanted.acknowledged(&id))).await.ok();
+            let note = |method: &str| wanted.wants(method).then(|| subscribed(&id, method));
             tokio::select! {
-                () = this.tell(caller, &sender, || list_changed(&id)) => {}
+                () = this.tell(caller, &sender, note) => {}
                 () = this.gateway.stop.cancelled() => {
                     let end = response(&id, Ok(listen_ended(&id).as_bytes()));
                     sender.send(Event::Message(end)).await.ok();
@@ -268,17 +267,32 @@ impl Door {
         events(receiver)
     }
 
-    /// Says `note` on a stream whenever the caller's list changes, until nobody reads it.
-    async fn tell(&self, caller: Caller, sender: &mpsc::Sender<Event>, note: impl Fn() -> Bytes) {
-        let mut list = SeenList::new(&self.gateway, caller);
+    /// Says on a stream which of the caller's lists change, until nobody reads it.
+    async fn tell(
+        &self,
+        caller: Caller,
+        sender: &mpsc::Sender<Event>,
+        note: impl Fn(&str) -> Option<Bytes>,
+    ) {
+        let mut lists = SeenLists::new(&self.gateway, caller);
         loop {
-            let event = tokio::select! {
-                changed = list.changed() => if changed { Event::Message(note()) } else { return },
-                () = tokio::time::sleep(KEEP_ALIVE) => Event::KeepAlive,
+            let changed = tokio::select! {
+                changed = lists.changed() => changed,
+                () = tokio::time::sleep(KEEP_ALIVE) => {
+                    if sender.send(Event::KeepAlive).await.is_err() {
+                        return;
+                    }
+                    continue;
+                }
                 () = sender.closed() => return,
             };
-            if sender.send(event).await.is_err() {
+            if changed.is_empty() {
                 return;
+            }
+            for text in changed.into_iter().filter_map(&note) {
+                if sender.send(Event::Message(text)).await.is_err() {
+                    return;
+                }
             }
         }
     }

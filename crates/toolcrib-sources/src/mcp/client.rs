@@ -10,7 +10,7 @@ use toolcrib_catalogue::{
 };
 use toolcrib_wire::{Identity, Reaper};
 
-use super::{config::ServerConfig, connection::Connection, env::Lookup};
+use super::{config::ServerConfig, connection::Connection, env::Lookup, listing::Lists};
 
 /// A client of the servers of an `mcp.json`.
 ///
@@ -61,6 +61,8 @@ pub struct ClientOptions {
     pub max_frame: usize,
     /// How calls are tried again.
     pub calls: Calls,
+    /// How much servers are asked for.
+    pub lists: Lists,
 }
 
 /// How a call through a connection is tried again.
@@ -105,6 +107,7 @@ impl Default for ClientOptions {
                 backoff_base: Duration::from_secs(1),
                 total: Duration::from_secs(120),
             },
+            lists: Lists::Tools,
         }
     }
 }

@@ -68,7 +68,10 @@ struct Changed(Notify);
 
 impl Inbox for Changed {
     fn notified(&self, method: &str, _params: Option<&Bytes>) {
-        if method == "notifications/tools/list_changed" {
+        let lists = ["tools", "prompts", "resources"];
+        let list =
+            method.strip_prefix("notifications/").and_then(|it| it.strip_suffix("/list_changed"));
+        if list.is_some_and(|it| lists.contains(&it)) {
             self.0.notify_one();
         }
     }
@@ -136,7 +139,9 @@ impl Connection {
     pub async fn refresh(&self) -> Result<Arc<[Arc<Tool>]>, CallError> {
         let deadline = Instant::now() + self.shared.config.handshake_timeout;
         let peer = self.shared.ready_peer(deadline).await?;
-        let listed = listing::list_tools(&peer, &self.shared.config.name, deadline).await;
+        let listed =
+            listing::list(&peer, &self.shared.config.name, deadline, self.shared.options.lists)
+                .await;
         let listed = listed.map_err(|error| self.shared.call_error(error))?;
         let tools = Arc::clone(&listed.tools);
         self.shared.store(listed);
@@ -237,7 +242,7 @@ impl Shared {
     /// From the first list of tools to the end of the connection.
     async fn live(&self, peer: &Arc<Peer>) -> Again {
         let deadline = Instant::now() + self.config.handshake_timeout;
-        match listing::list_tools(peer, &self.config.name, deadline).await {
+        match listing::list(peer, &self.config.name, deadline, self.options.lists).await {
             Ok(listed) => self.store(listed),
             Err(error) => {
                 let hint = ConnectError::from(error.clone()).hint();
@@ -266,7 +271,7 @@ impl Shared {
             self.changed.0.notified().await;
             let begin = Instant::now();
             let deadline = begin + self.config.handshake_timeout;
-            match listing::list_tools(peer, &self.config.name, deadline).await {
+            match listing::list(peer, &self.config.name, deadline, self.options.lists).await {
                 Ok(listed) => self.store(listed),
                 Err(error) => {
                     let server = &self.config.name;

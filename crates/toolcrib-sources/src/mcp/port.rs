@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use tokio::time::Instant;
 use toolcrib_catalogue::{
-    BoxFuture, CallContext, CallError, CallTool, Json, Listener, Outcome, Problem, Source,
+    BoxFuture, CallContext, CallError, CallTool, Json, Listener, Offers, Outcome, Problem, Source,
     SourceState, Tool, ToolServer,
 };
 use toolcrib_wire::Inbox;
@@ -33,6 +33,10 @@ impl Source for Connection {
 
     fn tools(&self) -> Arc<[Arc<Tool>]> {
         Arc::clone(&self.shared.listed.load().tools)
+    }
+
+    fn offers(&self) -> Offers {
+        self.shared.listed.load().offers.clone()
     }
 
     fn problems(&self) -> Vec<Problem> {

@@ -9,7 +9,7 @@ use tokio::{
 use toolcrib::{Network, NetworkError, Workspace, environment};
 use toolcrib_catalogue::{Source, SourceState};
 use toolcrib_server::{Access, Door, Gateway, HttpSettings, Settings, serve_stdio};
-use toolcrib_sources::mcp::Connection;
+use toolcrib_sources::mcp::{Connection, Lists};
 
 use super::Failure;
 use crate::terminal::{self, BOLD, CYAN, DIM, styled};
@@ -30,7 +30,7 @@ impl From<NetworkError> for Failure {
 }
 
 pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
-    let workspace = Workspace::open(asked.folder, &environment)?;
+    let workspace = Workspace::open(asked.folder, &environment, Lists::Everything)?;
     let network = Network::read(&workspace.folder, &environment)?;
     let access = Access::new(&network.access);
     let servers = workspace.start(&workspace.server_names());

@@ -52,6 +52,13 @@ fn the_official_python_client_lists_and_calls_in_every_mode() {
         assert_eq!(seen["moon"]["phase"], "full moon", "{args:?}");
         assert_eq!(seen["bad"], json!([true, "Invalid input: 'to' is required"]), "{args:?}");
         assert_eq!(seen["progress"], json!([1.0, 2.0]), "{args:?}");
+        let prompt = json!("mcp__everything__args_prompt");
+        assert!(seen["prompts"].as_array().unwrap().contains(&prompt), "{args:?}: {seen}");
+        assert_eq!(seen["prompt"], "What's weather in Oslo?", "{args:?}");
+        assert!(1 <= seen["resources"].as_u64().unwrap(), "{args:?}");
+        assert_eq!(seen["read"], true, "{args:?}");
+        assert_eq!(seen["templates"], 2, "{args:?}");
+        assert!(seen["dynamic"].as_str().unwrap().starts_with("Resource 1"), "{args:?}");
         assert_eq!(seen["unknown"], "Unknown tool: mcp__almanac__nothing", "{args:?}");
     }
 }

@@ -43,6 +43,12 @@ async def main():
             {"duration": 1, "steps": 2},
             progress_callback=progress,
         )
+        prompts = sorted(prompt.name for prompt in (await client.list_prompts()).prompts)
+        prompt = await client.get_prompt("mcp__everything__args_prompt", {"city": "Oslo"})
+        resources = (await client.list_resources()).resources
+        read = await client.read_resource(resources[0].uri)
+        templates = (await client.list_resource_templates()).resource_templates
+        dynamic = await client.read_resource("demo://resource/dynamic/text/1")
         unknown = None
         try:
             await client.call_tool("mcp__almanac__nothing", {})
@@ -56,6 +62,12 @@ async def main():
             "work": work.is_error,
             "progress": seen,
             "unknown": unknown,
+            "prompts": prompts,
+            "prompt": prompt.messages[0].content.text,
+            "resources": len(resources),
+            "read": str(read.contents[0].uri) == str(resources[0].uri),
+            "templates": len(templates),
+            "dynamic": dynamic.contents[0].text,
         }))
 
 
