@@ -179,6 +179,21 @@ impl Access {
         own && self.lists.allows(tool)
     }
 
+    /// Why a group may not see a tool; nothing where it may.
+    pub fn objection(&self, group: GroupId, tool: &str) -> Option<String> {
+        let group = self.groups.get(group)?;
+        let of_group = format!(" of group {}", group.name);
+        let lists = [(&self.lists, " of external_access"), (&group.lists, of_group.as_str())];
+        lists.into_iter().find_map(|(lists, whose)| {
+            if let Some(pattern) = lists.excluded.iter().find(|it| it.matches(tool)) {
+                return Some(format!("`excluded_tools`{whose} names it: `{}`", pattern.0));
+            }
+            let exposed = lists.exposed.as_ref()?;
+            let named = exposed.iter().any(|it| it.matches(tool));
+            (!named).then(|| format!("`exposed_tools`{whose} does not name it"))
+        })
+    }
+
     /// Patterns that none of these names matches: probably slips of the pen.
     pub fn unmatched<'a>(&'a self, names: &[&str]) -> Vec<&'a str> {
         let lists = std::iter::once(&self.lists).chain(self.groups.iter().map(|it| &it.lists));
@@ -286,6 +301,12 @@ mod tests {
         assert_eq!(seen(0), ["mcp__db__read", "mcp__db__drop", "search"]);
         assert_eq!(seen(1), ["mcp__db__read"]);
         assert_eq!(seen(2), [""; 0]);
+        for group in 0..3 {
+            for name in ["mcp__db__read", "mcp__db__drop", "mcp__db__secret_x", "search", "other"] {
+                let allowed = access.objection(group, name).is_none();
+                assert_eq!(allowed, access.allows(group, name), "{group} {name}");
+            }
+        }
         assert_eq!(access.unmatched(&["mcp__db__read", "search"]), ["*secret*", "mcp__db__drop"]);
     }
 

@@ -49,6 +49,9 @@ pub(crate) enum Command {
         /// The folder with the mcp.json
         #[arg(default_value = ".")]
         workspace: PathBuf,
+        /// Only what this group of network.yaml sees
+        #[arg(long)]
+        group: Option<String>,
         /// Print a JSON array
         #[arg(long)]
         json: bool,
@@ -90,6 +93,9 @@ pub(crate) enum Command {
     Why {
         /// A public name, or a server's own name for a tool
         name: String,
+        /// Say also whether this group of network.yaml sees it
+        #[arg(long)]
+        group: Option<String>,
         /// The folder with the mcp.json
         #[arg(short, long, default_value = ".")]
         workspace: PathBuf,

@@ -8,8 +8,9 @@ mod why;
 
 use std::{path::Path, process::ExitCode};
 
-use toolcrib::{OpenError, Workspace, environment};
+use toolcrib::{Network, OpenError, Workspace, environment};
 use toolcrib_catalogue::{Conflict, Problem};
+use toolcrib_server::{Access, Caller};
 use toolcrib_sources::mcp::Lists;
 
 use crate::{cli::Command, terminal};
@@ -77,13 +78,43 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
             let (listen, group) = (listen.as_deref(), group.as_deref());
             serve::run(serve::Asked { folder: &workspace, listen, stdio, group }).await
         }
-        Command::Tools { workspace, json } => tools::run(&open(&workspace)?, json).await,
+        Command::Tools { workspace, group, json } => {
+            let workspace = open(&workspace)?;
+            let seen = group.map(|it| Seen::by(&workspace, &it)).transpose()?;
+            tools::run(&workspace, seen.as_ref(), json).await
+        }
         Command::Call { name, arguments, args, timeout, workspace, json } => {
             let asked = call::Asked::read(&name, &arguments, args.as_deref(), timeout)?;
             call::run(&open(&workspace)?, &asked, json).await
         }
         Command::Check { workspace, json } => check::run(&open(&workspace)?, json).await,
-        Command::Why { name, workspace } => why::run(&open(&workspace)?, &name).await,
+        Command::Why { name, group, workspace } => {
+            let workspace = open(&workspace)?;
+            let seen = group.map(|it| Seen::by(&workspace, &it)).transpose()?;
+            why::run(&workspace, seen.as_ref(), &name).await
+        }
+    }
+}
+
+/// What a group of `network.yaml` sees.
+pub(crate) struct Seen {
+    access: Access,
+    caller: Caller,
+    pub(crate) group: String,
+}
+
+impl Seen {
+    fn by(workspace: &Workspace, group: &str) -> Result<Self, Failure> {
+        let network = Network::read(&workspace.folder, &environment)?;
+        let access = Access::new(&network.access);
+        let caller = access.local(Some(group));
+        let caller = caller.ok_or_else(|| serve::unknown_group(Some(group), &access))?;
+        Ok(Self { access, caller, group: group.to_owned() })
+    }
+
+    /// Why the group does not see a tool; nothing where it does.
+    pub(crate) fn objection(&self, tool: &str) -> Option<String> {
+        self.access.objection(self.caller.group, tool)
     }
 }
 

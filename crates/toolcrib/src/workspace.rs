@@ -15,6 +15,8 @@ use toolcrib_sources::mcp::{
     ServerConfig, Severity,
 };
 
+use crate::network::Network;
+
 /// A workspace whose files have been read. Nothing has been started yet.
 #[derive(Debug)]
 pub struct Workspace {
@@ -27,6 +29,8 @@ pub struct Workspace {
     /// on the whole list.
     servers: Vec<Server>,
     file: String,
+    /// How upstream tools are named, unless their server says otherwise.
+    style: NameStyle,
 }
 
 /// One server of the file.
@@ -93,6 +97,18 @@ impl Workspace {
         }
         let mut problems: Vec<Problem> =
             config.faults.iter().map(|fault| problem(&name, fault)).collect();
+        let style = match Network::read(&folder, lookup) {
+            Ok(network) => {
+                problems.extend(network.problems);
+                network.style
+            }
+            Err(error) => {
+                let message = error.to_string();
+                let message = message.trim_start_matches("network.yaml: ");
+                problems.push(Problem::new("network.yaml", message));
+                NameStyle::Prefixed
+            }
+        };
         let options = ClientOptions { lists, ..ClientOptions::with_environment(lookup) };
         let client = Client::new(options);
         let mut servers = Vec::new();
@@ -115,7 +131,7 @@ impl Workspace {
         }
         let broken = config.broken.into_iter().map(|name| Server { name, config: None });
         servers.extend(broken);
-        Ok(Self { folder, problems, client, servers, file: name })
+        Ok(Self { folder, problems, client, servers, file: name, style })
     }
 
     /// The names of the servers that can be started.
@@ -163,7 +179,7 @@ impl Workspace {
             let config = server.config.as_ref();
             Listing {
                 origin: Origin::Upstream(server.name.clone()),
-                style: config.and_then(|it| it.names).unwrap_or(NameStyle::Prefixed),
+                style: config.and_then(|it| it.names).unwrap_or(self.style),
                 filter: config.map(|it| it.filter.clone()).unwrap_or_default(),
                 tools: connection.map(|it| it.tools()).unwrap_or_default(),
             }
@@ -193,14 +209,14 @@ impl Workspace {
     }
 
     /// What a gateway over these servers takes in.
-    pub fn inputs(&self, started: &[Arc<Connection>], style: NameStyle) -> Vec<Input> {
+    pub fn inputs(&self, started: &[Arc<Connection>]) -> Vec<Input> {
         let input = |server: &Server| {
             let connection = started.iter().find(|it| it.label() == server.name);
             let config = server.config.as_ref();
             Input {
                 source: connection.map(|it| Arc::clone(it) as Arc<dyn Source>),
                 origin: Origin::Upstream(server.name.clone()),
-                style: config.and_then(|it| it.names).unwrap_or(style),
+                style: config.and_then(|it| it.names).unwrap_or(self.style),
                 filter: config.map(|it| it.filter.clone()).unwrap_or_default(),
             }
         };

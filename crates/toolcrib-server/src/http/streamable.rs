@@ -47,6 +47,10 @@ impl Door {
         let modern = headers.get(VERSION).and_then(|it| it.to_str().ok());
         let modern = modern.is_some_and(|it| Revision::V2026_07_28.as_str() <= it);
         match *request.method() {
+            Method::POST if !accepts(&headers) => plain(
+                StatusCode::NOT_ACCEPTABLE,
+                "answers are application/json or text/event-stream\n",
+            ),
             Method::POST => {
                 let body = match self.read(request).await {
                     Ok(body) => body,
@@ -359,6 +363,19 @@ fn wants_progress(params: Option<&Bytes>) -> bool {
     let Some(params) = params else { return false };
     let meta = json::member(params, "_meta").map(|it| params.slice(it));
     meta.is_some_and(|it| json::member(&it, "progressToken").is_some())
+}
+
+/// Whether a client takes what we send. One that says nothing takes anything.
+fn accepts(headers: &HeaderMap) -> bool {
+    let ours = ["application/json", "text/event-stream", "application/*", "text/*", "*/*"];
+    let mut values = headers.get_all(http::header::ACCEPT).iter().peekable();
+    if values.peek().is_none() {
+        return true;
+    }
+    values.filter_map(|it| it.to_str().ok()).flat_map(|it| it.split(',')).any(|it| {
+        let media_type = it.split(';').next().unwrap_or_default().trim();
+        ours.iter().any(|ours| media_type.eq_ignore_ascii_case(ours))
+    })
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

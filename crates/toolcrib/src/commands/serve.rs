@@ -39,8 +39,8 @@ pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         instructions: network.instructions.clone(),
     };
-    let inputs = workspace.inputs(&servers, network.style);
-    terminal::warn(&[workspace.problems.as_slice(), &network.problems].concat());
+    let inputs = workspace.inputs(&servers);
+    terminal::warn(&workspace.problems);
     let ended = if asked.stdio {
         let caller = access.local(asked.group);
         let caller = caller.ok_or_else(|| unknown_group(asked.group, &access))?;
@@ -60,7 +60,7 @@ pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
     ended
 }
 
-fn unknown_group(group: Option<&str>, access: &Access) -> Failure {
+pub(crate) fn unknown_group(group: Option<&str>, access: &Access) -> Failure {
     let known: Vec<&str> = access.group_names().collect();
     let message = format!("there is no group `{}`", group.unwrap_or_default());
     Failure::unusable(message).hint(Some(format!("there are: {}", known.join(", "))))

@@ -4,18 +4,24 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use toolcrib::Workspace;
-use toolcrib_catalogue::{Catalogue, Listing, Origin, extract_schema};
+use toolcrib_catalogue::{Entry, Listing, Origin, extract_schema};
 
-use super::Failure;
+use super::{Failure, Seen};
 use crate::terminal;
 
-pub(crate) async fn run(workspace: &Workspace, as_json: bool) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(
+    workspace: &Workspace,
+    seen: Option<&Seen>,
+    as_json: bool,
+) -> Result<ExitCode, Failure> {
     let servers = workspace.start(&workspace.server_names());
     terminal::wait_for(&servers).await;
     let built = workspace.catalogue(&servers);
     workspace.close().await;
     let (catalogue, listings, problems) = built?;
-    let text = if as_json { listed(&catalogue, &listings) } else { shown(&catalogue, &listings) };
+    let seen = |it: &&Entry| seen.is_none_or(|seen| seen.objection(&it.name).is_none());
+    let entries: Vec<&Entry> = catalogue.entries().iter().filter(seen).collect();
+    let text = if as_json { listed(&entries, &listings) } else { shown(&entries, &listings) };
     terminal::print(&text)?;
     terminal::warn(&[workspace.problems.as_slice(), &problems].concat());
     Ok(ExitCode::SUCCESS)
@@ -28,9 +34,8 @@ fn server(listing: &Listing) -> &str {
     }
 }
 
-fn listed(catalogue: &Catalogue, listings: &[Listing]) -> String {
-    let tools: Vec<serde_json::Value> = catalogue
-        .entries()
+fn listed(entries: &[&Entry], listings: &[Listing]) -> String {
+    let tools: Vec<serde_json::Value> = entries
         .iter()
         .map(|it| {
             let mut tool = json!({
@@ -50,12 +55,11 @@ fn listed(catalogue: &Catalogue, listings: &[Listing]) -> String {
     format!("{:#}\n", serde_json::Value::from(tools))
 }
 
-fn shown(catalogue: &Catalogue, listings: &[Listing]) -> String {
-    if catalogue.entries().is_empty() {
+fn shown(entries: &[&Entry], listings: &[Listing]) -> String {
+    if entries.is_empty() {
         return "no tools\n".to_owned();
     }
-    let rows: Vec<[String; 3]> = catalogue
-        .entries()
+    let rows: Vec<[String; 3]> = entries
         .iter()
         .map(|it| {
             let description = it.tool.description.as_deref().unwrap_or_default().trim();

@@ -7,16 +7,20 @@ use toolcrib_catalogue::{
     Catalogue, Entry, Hidden, HiddenBecause, Listing, Origin, Renamed, nearest,
 };
 
-use super::Failure;
+use super::{Failure, Seen};
 use crate::terminal::{self, BOLD, GREEN, YELLOW, styled};
 
-pub(crate) async fn run(workspace: &Workspace, name: &str) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(
+    workspace: &Workspace,
+    seen: Option<&Seen>,
+    name: &str,
+) -> Result<ExitCode, Failure> {
     let servers = workspace.start(&workspace.server_names());
     terminal::wait_for(&servers).await;
     let built = workspace.catalogue(&servers);
     workspace.close().await;
     let (catalogue, listings, problems) = built?;
-    let story = Story { workspace, catalogue: &catalogue, listings: &listings };
+    let story = Story { workspace, catalogue: &catalogue, listings: &listings, seen };
     let (text, found) = story.tell(name);
     terminal::print(&text)?;
     if !found {
@@ -29,6 +33,7 @@ struct Story<'a> {
     workspace: &'a Workspace,
     catalogue: &'a Catalogue,
     listings: &'a [Listing],
+    seen: Option<&'a Seen>,
 }
 
 impl Story<'_> {
@@ -66,7 +71,12 @@ impl Story<'_> {
             }
         };
         let head = format!("{} is {}", styled(BOLD, &entry.name), styled(GREEN, "shown"));
-        format!("{head}\n{}  name    {reason}\n", self.origin(entry.listing, &entry.tool.name))
+        let origin = self.origin(entry.listing, &entry.tool.name);
+        let group = self.seen.map(|seen| match seen.objection(&entry.name) {
+            None => format!("  group   {} sees it\n", seen.group),
+            Some(why) => format!("  group   {} does not see it: {why}\n", seen.group),
+        });
+        format!("{head}\n{origin}  name    {reason}\n{}", group.unwrap_or_default())
     }
 
     fn hidden(&self, hidden: &Hidden) -> String {

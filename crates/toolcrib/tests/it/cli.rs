@@ -139,6 +139,28 @@ fn why_tells_the_story_of_a_name() {
 }
 
 #[test]
+fn a_group_sees_what_it_may_and_why_says_so() {
+    let shop = shop();
+    let groups = "external_access: { excluded_tools: ['*break*'], groups: { clerk: { exposed_tools: ['mcp__till__*'] } } }";
+    shop.write("network.yaml", groups);
+    insta::assert_snapshot!(see(&shop, &["tools", "--group", "clerk"]));
+    insta::assert_snapshot!(see(&shop, &["tools", "--group", "nobody"]));
+    let stories = ["mcp__till__add", "mcp__shelf__find_item", "mcp__shelf__break_it"]
+        .map(|name| see(&shop, &["why", name, "--group", "clerk"]));
+    insta::assert_snapshot!(stories.join("\n"));
+}
+
+#[test]
+fn network_yaml_decides_on_names_and_its_faults_are_told() {
+    let shop = shop();
+    shop.write("network.yaml", "names: { upstream: bare }\nlisten_on: x\n");
+    insta::assert_snapshot!(see(&shop, &["tools"]));
+    insta::assert_snapshot!(see(&shop, &["call", "add"]));
+    shop.write("network.yaml", "listen: [\n");
+    insta::assert_snapshot!(see(&shop, &["check"]));
+}
+
+#[test]
 fn why_tells_where_a_hash_comes_from() {
     let tools = Plan::legacy()
         .tool("x.y", Act::Echo)

@@ -114,6 +114,8 @@ fn malformed_requests_get_the_right_answer() {
     let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(5_000_000));
     assert_eq!(serving.request("POST", "/mcp", &with, &large).status, 413);
     assert_eq!(serving.request("PUT", "/mcp", &with, "").status, 405);
+    let html = [with[0], ("Accept", "text/html")];
+    assert_eq!(serving.post(&html, &call("mcp__a__echo")).status, 406);
     let none = serving.post(&[], &call("mcp__a__echo"));
     assert_eq!(none.status, 400);
     let stale = serving.post(&[("Mcp-Session-Id", "00")], &call("mcp__a__echo"));
