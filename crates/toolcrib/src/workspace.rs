@@ -85,6 +85,10 @@ impl Workspace {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let config = match mcp::read_mcp_config(&file, lookup) {
             Ok(config) => config,
+            // Every part is optional, but some part there must be.
+            Err(ExecutionError::NotFound { .. }) if folder.join("network.yaml").is_file() => {
+                mcp::Config::default()
+            }
             Err(ExecutionError::NotFound { .. }) => return Err(OpenError::Empty(shown)),
             Err(ExecutionError::Config { fault, .. }) => {
                 return Err(OpenError::Unreadable(problem(&name, &fault)));
@@ -103,9 +107,9 @@ impl Workspace {
                 network.style
             }
             Err(error) => {
-                let message = error.to_string();
-                let message = message.trim_start_matches("network.yaml: ");
-                problems.push(Problem::new("network.yaml", message));
+                let told = error.to_string();
+                let (place, message) = told.split_once(": ").unwrap_or(("network.yaml", &told));
+                problems.push(Problem::new(place, message));
                 NameStyle::Prefixed
             }
         };

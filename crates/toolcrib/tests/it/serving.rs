@@ -85,6 +85,21 @@ impl Serving {
         self.send(&head, body)
     }
 
+    /// The status and the head of an answer that may never end.
+    pub(crate) fn head(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
+        let mut socket = TcpStream::connect(&self.address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}", self.address);
+        for (name, value) in headers {
+            head.push_str(&format!("\r\n{name}: {value}"));
+        }
+        socket.write_all(format!("{head}\r\n\r\n").as_bytes()).unwrap();
+        let mut reader = BufReader::new(socket);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap() != 0 {}
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), head)
+    }
+
     pub(crate) fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
         self.request("GET", path, headers, "")
     }

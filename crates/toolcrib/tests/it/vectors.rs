@@ -3,6 +3,7 @@
 //! The folder is `tests/vectors`, or the one that `TOOLCRIB_VECTORS` names.
 
 mod orbiter;
+mod openagents;
 
 use std::{
     fs,
@@ -97,10 +98,22 @@ pub(crate) fn run(file: &str, rows: &[Value], verdict: impl Fn(&Value) -> Verdic
 }
 
 #[test]
-fn vectors_of_orbiter() {
-    let file = folder().join("orbiter.json");
+fn vectors_of_openagents() {
+    let vectors = read("openagents.json");
+    let live = &vectors["shared_inputs"]["live_http"];
+    let rows = vectors["vectors"].as_array().unwrap();
+    run("openagents", rows, |row| openagents::verdict(row, live));
+}
+
+fn read(name: &str) -> Value {
+    let file = folder().join(name);
     let text =
         fs::read_to_string(&file).unwrap_or_else(|_| panic!("there is no {}", file.display()));
-    let vectors: Value = serde_json::from_str(&text).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn vectors_of_orbiter() {
+    let vectors = read("orbiter.json");
     run("orbiter", vectors["vectors"].as_array().unwrap(), orbiter::verdict);
 }
