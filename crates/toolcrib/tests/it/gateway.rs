@@ -11,7 +11,7 @@ use toolcrib_testkit::{Act, Plan};
 
 use crate::{
     kit::{Folder, at, client, entry, soon},
-    serving::{GROUPS, Serving, two_servers},
+    serving::{GROUPS, Line, Serving, two_servers},
 };
 
 /// Clients of a gateway, over every transport.
@@ -221,4 +221,33 @@ async fn a_token_leads_to_a_group_and_the_group_decides() {
     assert_eq!(error("mcp__b__secret").await, "Unknown tool: mcp__b__secret (code -32602)");
     assert_eq!(error("mcp__b__nothing").await, "Unknown tool: mcp__b__nothing (code -32602)");
     analyst.close().await;
+}
+
+/// Fifty clients that all count their requests from 0, and call one shared server at the same time.
+#[test]
+fn no_answer_ever_reaches_another_client() {
+    let folder = Folder::workspace(&json!({
+        "a": entry(&Plan::legacy().tool("echo", Act::Echo)),
+        "b": entry(&Plan::modern().tool("echo", Act::Echo)),
+    }));
+    let serving = Serving::start(folder.path());
+    std::thread::scope(|scope| {
+        for client in 0..50 {
+            let serving = &serving;
+            scope.spawn(move || {
+                let session = serving.session(&[], "2025-11-25");
+                let mut line = Line::open(serving);
+                let server = if client % 2 == 0 { "a" } else { "b" };
+                for id in 0..1000 {
+                    let nonce = format!("{client}-{id}");
+                    let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+                        "name": format!("mcp__{server}__echo"), "arguments": { "nonce": nonce } } });
+                    let answer = line.post(&session, &body.to_string()).json();
+                    assert_eq!(answer["id"], id);
+                    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+                    assert_eq!(text, format!(r#"{{"nonce":"{nonce}"}}"#));
+                }
+            });
+        }
+    });
 }

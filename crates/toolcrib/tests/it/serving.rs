@@ -126,6 +126,33 @@ impl Drop for Serving {
     }
 }
 
+/// A connection that stays open, for many requests.
+pub(crate) struct Line {
+    socket: TcpStream,
+    reader: BufReader<TcpStream>,
+    host: String,
+}
+
+impl Line {
+    pub(crate) fn open(serving: &Serving) -> Self {
+        let socket = TcpStream::connect(&serving.address).unwrap();
+        socket.set_nodelay(true).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let reader = BufReader::new(socket.try_clone().unwrap());
+        Self { socket, reader, host: serving.address.clone() }
+    }
+
+    pub(crate) fn post(&mut self, session: &str, body: &str) -> Answer {
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nMcp-Session-Id: {session}\r\n\r\n",
+            self.host,
+            body.len()
+        );
+        self.socket.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        Answer::read(&mut self.reader)
+    }
+}
+
 /// What came back.
 #[derive(Debug)]
 pub(crate) struct Answer {
