@@ -18,14 +18,12 @@ pub struct Access {
     lists: Lists,
 }
 
-/// Which group, by its place; the default group is the first.
-pub type GroupId = usize;
-
-/// Somebody who was let in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Somebody who was let in. Two are the same if they came with the same token into the same group,
+/// whatever else has changed meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The group.
-    pub group: GroupId,
+    /// The name of the group.
+    pub group: Arc<str>,
     /// Which token, by its digest: a session belongs to the one who opened it.
     token: Option<[u8; 32]>,
 }
@@ -86,7 +84,7 @@ struct Group {
 
 struct Token {
     digest: [u8; 32],
-    group: GroupId,
+    group: usize,
 }
 
 impl std::fmt::Debug for Token {
@@ -123,11 +121,10 @@ impl Access {
     /// Who sends this `Authorization`.
     pub fn identify(&self, authorization: Option<&[u8]>) -> Result<Caller, Denied> {
         let Some(header) = authorization else {
-            let caller = Caller { group: 0, token: None };
-            return if self.open { Ok(caller) } else { Err(Denied::NoToken) };
+            return if self.open { Ok(self.anybody()) } else { Err(Denied::NoToken) };
         };
         if self.tokens.is_empty() {
-            return Ok(Caller { group: 0, token: None });
+            return Ok(self.anybody());
         }
         let given = bearer(header).ok_or(Denied::UnknownToken)?;
         let digest = *blake3::hash(given).as_bytes();
@@ -135,27 +132,32 @@ impl Access {
         let mut found = None;
         for token in &self.tokens {
             if bool::from(token.digest.ct_eq(&digest)) {
-                found = Some(Caller { group: token.group, token: Some(token.digest) });
+                let group = Arc::clone(&self.groups[token.group].name);
+                found = Some(Caller { group, token: Some(token.digest) });
             }
         }
         found.ok_or(Denied::UnknownToken)
     }
 
-    /// Whether somebody who was let in would be let in again.
-    pub fn still_good(&self, caller: Caller) -> bool {
-        match caller.token {
-            Some(token) => self.tokens.iter().any(|it| it.digest == token),
-            None => self.open,
+    /// Somebody without a token.
+    fn anybody(&self) -> Caller {
+        Caller { group: Arc::clone(&self.groups[0].name), token: None }
+    }
+
+    /// Whether somebody who was let in would be let in again, and into the same group.
+    pub fn still_good(&self, caller: &Caller) -> bool {
+        let group = |at: usize| self.groups[at].name == caller.group;
+        match &caller.token {
+            Some(token) => self.tokens.iter().any(|it| it.digest == *token && group(it.group)),
+            None => self.open && group(0),
         }
     }
 
     /// A caller of this group who needs no token, such as the one who started us.
     pub fn local(&self, group: Option<&str>) -> Option<Caller> {
-        let group = match group {
-            None => 0,
-            Some(name) => self.groups.iter().position(|it| &*it.name == name)?,
-        };
-        Some(Caller { group, token: None })
+        let Some(name) = group else { return Some(self.anybody()) };
+        let group = self.groups.iter().find(|it| &*it.name == name)?;
+        Some(Caller { group: Arc::clone(&group.name), token: None })
     }
 
     /// Whether there is any token.
@@ -173,15 +175,26 @@ impl Access {
         self.groups.iter().map(|it| &*it.name)
     }
 
-    /// Whether a group may see and call a tool.
-    pub fn allows(&self, group: GroupId, tool: &str) -> bool {
+    /// The place of a group, if there is one of that name.
+    pub(crate) fn place(&self, group: &str) -> Option<usize> {
+        self.groups.iter().position(|it| &*it.name == group)
+    }
+
+    /// Whether the group in this place may see and call a tool.
+    pub(crate) fn allows(&self, group: usize, tool: &str) -> bool {
         let own = self.groups.get(group).is_some_and(|it| it.lists.allows(tool));
         own && self.lists.allows(tool)
     }
 
+    /// Whether the group in this place sees whatever it is not told not to see.
+    pub(crate) fn sees_all(&self, group: usize) -> bool {
+        let own = self.groups.get(group).is_some_and(|it| it.lists.exposed.is_none());
+        own && self.lists.exposed.is_none()
+    }
+
     /// Why a group may not see a tool; nothing where it may.
-    pub fn objection(&self, group: GroupId, tool: &str) -> Option<String> {
-        let group = self.groups.get(group)?;
+    pub fn objection(&self, group: &str, tool: &str) -> Option<String> {
+        let group = &self.groups[self.place(group)?];
         let of_group = format!(" of group {}", group.name);
         let lists = [(&self.lists, " of external_access"), (&group.lists, of_group.as_str())];
         lists.into_iter().find_map(|(lists, whose)| {
@@ -250,7 +263,8 @@ mod tests {
     #[track_caller]
     fn check(settings: &AccessSettings, header: Option<&str>, expected: Result<usize, Denied>) {
         let found = Access::new(settings).identify(header.map(str::as_bytes));
-        assert_eq!(found.map(|it| it.group), expected, "{header:?}");
+        let place = |it: Caller| Access::new(settings).place(&it.group).unwrap();
+        assert_eq!(found.map(place), expected, "{header:?}");
     }
 
     #[test]
@@ -303,11 +317,31 @@ mod tests {
         assert_eq!(seen(2), [""; 0]);
         for group in 0..3 {
             for name in ["mcp__db__read", "mcp__db__drop", "mcp__db__secret_x", "search", "other"] {
-                let allowed = access.objection(group, name).is_none();
+                let group_name = access.group_names().nth(group).unwrap();
+                let allowed = access.objection(group_name, name).is_none();
                 assert_eq!(allowed, access.allows(group, name), "{group} {name}");
             }
         }
         assert_eq!(access.unmatched(&["mcp__db__read", "search"]), ["*secret*", "mcp__db__drop"]);
+    }
+
+    #[test]
+    fn a_caller_stays_the_same_while_other_groups_come_and_go() {
+        let access = |names: &[&str]| {
+            let groups = names.iter().map(|it| group(it, &[&format!("t-{it}")])).collect();
+            Access::new(&AccessSettings {
+                default_group: "guest".into(),
+                groups,
+                ..Default::default()
+            })
+        };
+        let before = access(&["beta", "zeta"]);
+        let zeta = before.identify(Some(b"Bearer t-zeta")).unwrap();
+        let after = access(&["alpha", "zeta"]);
+        assert_eq!(after.identify(Some(b"Bearer t-zeta")).unwrap(), zeta);
+        assert!(after.still_good(&zeta));
+        let beta = before.identify(Some(b"Bearer t-beta")).unwrap();
+        assert!(!after.still_good(&beta));
     }
 
     #[test]

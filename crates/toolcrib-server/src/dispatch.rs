@@ -12,7 +12,7 @@ use toolcrib_catalogue::{Blame, CallContext, CallError, Json, Listener};
 use toolcrib_wire::{
     Era, Revision, RpcError,
     frame::{INTERNAL_ERROR, METHOD_NOT_FOUND},
-    json::member,
+    json::{member, members},
     revision::META_SERVER,
 };
 
@@ -89,7 +89,7 @@ pub(crate) fn initialize(
         "capabilities": capabilities(),
         "serverInfo": { "name": settings.name, "version": settings.version },
     });
-    if let Some(instructions) = &settings.instructions {
+    if let Some(instructions) = &*gateway.instructions() {
         result["instructions"] = json!(instructions);
     }
     Ok((result.to_string().into(), revision))
@@ -110,7 +110,7 @@ fn discover(gateway: &Gateway) -> Bytes {
         "cacheScope": scope(gateway),
         "_meta": meta(gateway),
     });
-    if let Some(instructions) = &gateway.settings().instructions {
+    if let Some(instructions) = &*gateway.instructions() {
         result["instructions"] = json!(instructions);
     }
     result.to_string().into()
@@ -136,18 +136,17 @@ fn list(
     if member(params, "cursor").is_some_and(|it| &params[it] != b"null") {
         return Err(invalid("Invalid cursor: the list has one page"));
     }
-    let snapshot = gateway.snapshot();
-    let list = snapshot.view(asked.caller.group).map(|it| which(&it.lists).clone());
-    let list = list.unwrap_or_default();
+    let lists = gateway.snapshot().lists(&asked.caller);
+    let list = which(&lists);
     let mut text = Vec::with_capacity(list.len() + 256);
     text.push(b'{');
     if asked.era == Era::Legacy {
-        text.extend_from_slice(&list);
+        text.extend_from_slice(list);
         text.push(b'}');
         return Ok(text.into());
     }
     text.extend_from_slice(br#""resultType":"complete","#);
-    text.extend_from_slice(&list);
+    text.extend_from_slice(list);
     let rest = json!({
         "ttlMs": LIST_TTL_MS, "cacheScope": scope(gateway), "_meta": meta(gateway),
     });
@@ -160,7 +159,7 @@ async fn get_prompt(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcErr
     let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
     let (name, at) = string_in(&params, "name")?;
     let snapshot = gateway.snapshot();
-    let entry = snapshot.prompt(asked.caller.group, &name);
+    let entry = snapshot.prompt(&asked.caller, &name);
     let entry = entry.ok_or_else(|| invalid(format!("Unknown prompt: {}", name.escape_debug())))?;
     let params = replaced(&params, &at, &entry.tool.name);
     hand_on(gateway, entry.listing, asked, params).await
@@ -175,9 +174,9 @@ async fn read_resource(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, Rpc
         message: "Resource not found".to_owned(),
         data: Some(json!({ "uri": uri }).to_string().into()),
     };
-    let source = gateway.snapshot().resource(asked.caller.group, &uri).ok_or_else(not_found)?;
+    let source = gateway.snapshot().resource(&asked.caller, &uri).ok_or_else(not_found)?;
     match hand_on(gateway, source, asked, params).await {
-        Ok(result) if era == Era::Modern => Ok(cacheable(&result)),
+        Ok(result) if era == Era::Modern => Ok(cacheable(&result, scope(gateway))),
         Err(error) if era == Era::Modern && error.code == RESOURCE_NOT_FOUND => Err(not_found()),
         answer => answer,
     }
@@ -189,16 +188,15 @@ async fn complete_argument(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes,
     let inside = params.slice(reference.clone());
     let (kind, _) = string_in(&inside, "type")?;
     let snapshot = gateway.snapshot();
-    let group = asked.caller.group;
     if kind == "ref/resource" {
         let (uri, _) = string_in(&inside, "uri")?;
-        let source = snapshot.resource(group, &uri);
+        let source = snapshot.resource(&asked.caller, &uri);
         let source =
             source.ok_or_else(|| invalid(format!("Unknown resource: {}", uri.escape_debug())))?;
         return hand_on(gateway, source, asked, params).await;
     }
     let (name, at) = string_in(&inside, "name")?;
-    let entry = snapshot.prompt(group, &name);
+    let entry = snapshot.prompt(&asked.caller, &name);
     let entry = entry.ok_or_else(|| invalid(format!("Unknown prompt: {}", name.escape_debug())))?;
     let at = at.start + reference.start..at.end + reference.start;
     let params = replaced(&params, &at, &entry.tool.name);
@@ -216,6 +214,10 @@ async fn hand_on(
     let context =
         CallContext { listener: asked.listener, repeatable: true, ..CallContext::default() };
     match source.request(asked.method, Json::from_scanned(params), context).await {
+        Ok(result) if !result.is_object() => {
+            let message = "the server's answer is not an object".to_owned();
+            Err(RpcError { code: INTERNAL_ERROR, message, data: None })
+        }
         Ok(result) if asked.era == Era::Modern => Ok(complete(result.into_bytes())),
         Ok(result) => Ok(result.into_bytes()),
         Err(CallError::Rpc { code, message, data }) => {
@@ -233,14 +235,31 @@ fn replaced(params: &Bytes, at: &Range<usize>, text: &str) -> Bytes {
     [&params[..at.start], text.as_bytes(), &params[at.end..]].concat().into()
 }
 
-/// A result that says how long it may be kept, as the modern era wants of what was read.
-fn cacheable(result: &Bytes) -> Bytes {
-    if member(result, "ttlMs").is_some() {
-        return result.clone();
+/// A result that says how long, and by whom, it may be kept, as the modern era wants of what was read.
+/// What a group may read is not for everybody, whatever the server says.
+fn cacheable(result: &Bytes, scope: &str) -> Bytes {
+    let mut text = br#"{"resultType":"complete""#.to_vec();
+    let mut ttl = Bytes::from_static(b"0");
+    let mut said = None;
+    for (key, at) in members(result) {
+        match &*key {
+            "resultType" => {}
+            "ttlMs" => ttl = result.slice(at),
+            "cacheScope" => said = Some(result.slice(at)),
+            _ => {
+                text.push(b',');
+                text.extend_from_slice(Value::from(&*key).to_string().as_bytes());
+                text.push(b':');
+                text.extend_from_slice(&result[at]);
+            }
+        }
     }
-    let rest = result[1..].trim_ascii_start();
-    let comma: &[u8] = if rest == b"}" { b"" } else { b"," };
-    [br#"{"ttlMs":0,"cacheScope":"private""#, comma, rest].concat().into()
+    let public = scope == "public" && said.as_deref() == Some(br#""public""#);
+    let scope = if public { "public" } else { "private" };
+    text.extend_from_slice(br#","ttlMs":"#);
+    text.extend_from_slice(&ttl);
+    text.extend_from_slice(format!(r#","cacheScope":"{scope}"}}"#).as_bytes());
+    text.into()
 }
 
 async fn call(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
@@ -252,7 +271,7 @@ async fn call(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
         return Err(invalid("`arguments` must be an object"));
     }
     let snapshot = gateway.snapshot();
-    let entry = snapshot.tool(asked.caller.group, &name);
+    let entry = snapshot.tool(&asked.caller, &name);
     let entry = entry.ok_or_else(|| invalid(format!("Unknown tool: {}", name.escape_debug())))?;
     let source = gateway.source(entry.listing);
     let source = source.ok_or_else(|| invalid(format!("Unknown tool: {}", name.escape_debug())))?;
@@ -260,7 +279,11 @@ async fn call(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
     let context = CallContext { listener: asked.listener, ..CallContext::default() };
     let result = source.request("tools/call", Json::from_scanned(params), context).await;
     let result = match result {
-        Ok(result) => result.into_bytes(),
+        Ok(result) if result.is_object() => result.into_bytes(),
+        Ok(_) => {
+            let cause = "the server's answer is not an object".to_owned();
+            failed(&name, &CallError::Malformed { cause })
+        }
         Err(CallError::Rpc { code, message, data }) => {
             return Err(RpcError { code, message, data: data.map(Json::into_bytes) });
         }

@@ -1,6 +1,6 @@
 //! The gateway: sources on one side, callers on the other, and a snapshot between them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -12,7 +12,7 @@ use toolcrib_catalogue::{
 };
 
 use crate::{
-    access::{Access, GroupId},
+    access::{Access, Caller},
     snapshot::Snapshot,
 };
 
@@ -20,7 +20,6 @@ use crate::{
 #[derive(Debug)]
 pub struct Gateway {
     inputs: Vec<Input>,
-    access: ArcSwap<Access>,
     snapshot: ArcSwap<Snapshot>,
     /// The versions of the sources that the snapshot was built from. Held while one is built, so that
     /// an older one never takes the place of a newer one.
@@ -28,6 +27,7 @@ pub struct Gateway {
     /// Counts the snapshots.
     changes: watch::Sender<u64>,
     settings: Settings,
+    instructions: ArcSwap<Option<String>>,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }
@@ -45,6 +45,9 @@ pub struct Input {
     pub filter: ToolFilter,
 }
 
+/// How long clients get to let go once everything has ended.
+const CLOSING: Duration = Duration::from_secs(3);
+
 /// What a gateway says of itself.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -60,13 +63,14 @@ impl Gateway {
     /// A gateway over these sources, which keeps its catalogue current until it is stopped.
     pub fn start(inputs: Vec<Input>, access: Access, settings: Settings) -> Arc<Self> {
         let offers = vec![Offers::default(); inputs.len()];
-        let empty = Snapshot::new(Catalogue::default(), Catalogue::default(), offers, &access);
+        let empty =
+            Snapshot::new(Catalogue::default(), Catalogue::default(), offers, Arc::new(access));
         let gateway = Arc::new(Self {
             inputs,
-            access: ArcSwap::from_pointee(access),
             snapshot: ArcSwap::from_pointee(empty),
             built: Mutex::default(),
             changes: watch::Sender::new(0),
+            instructions: ArcSwap::from_pointee(settings.instructions.clone()),
             settings,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -97,6 +101,11 @@ impl Gateway {
 
     /// Builds the catalogue anew, and says what is wrong.
     pub fn rebuild(&self) -> Vec<Problem> {
+        self.rebuild_with(None)
+    }
+
+    /// Builds catalogue and views anew, under these rules or those in force; they change in one moment.
+    fn rebuild_with(&self, access: Option<Access>) -> Vec<Problem> {
         let mut built = self.built.lock();
         *built = self.versions();
         let listing = |input: &Input| Listing {
@@ -138,8 +147,8 @@ impl Gateway {
                 Catalogue::default()
             }
         };
-        let access = self.access.load();
-        let snapshot = Snapshot::new(catalogue, prompts, offers, &access);
+        let access = access.map_or_else(|| self.access(), Arc::new);
+        let snapshot = Snapshot::new(catalogue, prompts, offers, Arc::clone(&access));
         let ready = self.inputs.iter().flat_map(|it| &it.source);
         if ready.clone().all(|it| it.state() != SourceState::Connecting) {
             for slip in access.unmatched(&snapshot.names()) {
@@ -152,15 +161,30 @@ impl Gateway {
         problems
     }
 
-    /// Lets other people in from now on.
-    pub fn set_access(&self, access: Access) {
-        self.access.store(Arc::new(access));
-        self.rebuild();
+    /// Lets other people in from now on, and tells them this. Says what is wrong.
+    pub fn set_access(&self, access: Access, instructions: Option<String>) -> Vec<Problem> {
+        self.instructions.store(Arc::new(instructions));
+        self.rebuild_with(Some(access))
     }
 
     /// Who may see what, just now.
     pub fn access(&self) -> Arc<Access> {
-        self.access.load_full()
+        Arc::clone(&self.snapshot.load().access)
+    }
+
+    /// What agents should know.
+    pub(crate) fn instructions(&self) -> Arc<Option<String>> {
+        self.instructions.load_full()
+    }
+
+    /// Resolves when somebody who was let in would be let in no more.
+    pub(crate) async fn expelled(&self, caller: &Caller) {
+        let mut changes = self.changes();
+        while self.access().still_good(caller) {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Whether every source is ready or has failed, and is listed as it is now.
@@ -174,9 +198,9 @@ impl Gateway {
         self.inputs.iter().flat_map(|it| &it.source).map(|it| it.version()).collect()
     }
 
-    /// How many tools there are, and how many a group sees.
-    pub fn counts(&self, group: GroupId) -> (usize, usize) {
-        self.snapshot.load().counts(group)
+    /// How many tools there are.
+    pub fn count(&self) -> usize {
+        self.snapshot.load().count()
     }
 
     /// Lets nobody in any more.
@@ -184,11 +208,18 @@ impl Gateway {
         self.stop.cancel();
     }
 
+    /// Resolves when nobody is let in any more.
+    pub async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
+
     /// Stops, and waits until calls in flight have ended.
     pub async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();
-        self.tasks.wait().await;
+        if tokio::time::timeout(CLOSING, self.tasks.wait()).await.is_err() {
+            tracing::warn!("some clients did not let go in time");
+        }
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {

@@ -5,6 +5,7 @@
 //! (Authorization). Only `/healthz` is open to everybody.
 
 mod body;
+mod patient;
 mod streamable;
 mod old;
 
@@ -17,7 +18,7 @@ use http::{
         ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
     },
 };
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -26,7 +27,7 @@ use hyper_util::{
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 
-use self::{body::Body, old::OldSession};
+use self::{body::Body, old::OldSession, patient::Patient};
 use crate::{
     access::{Caller, Denied},
     gateway::Gateway,
@@ -115,7 +116,7 @@ impl Door {
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_TIMEOUT)
                 .max_buf_size(64 * 1024)
-                .serve_connection(TokioIo::new(socket), service);
+                .serve_connection(TokioIo::new(Patient::new(socket)), service);
             let connection = graceful.watch(connection);
             self.gateway.tasks.spawn(async move {
                 connection.await.ok();
@@ -209,10 +210,11 @@ impl Door {
         let limited = Limited::new(request.into_body(), self.settings.max_body);
         match tokio::time::timeout(HEAD_TIMEOUT, limited.collect()).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(_)) => {
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
                 let text = format!("the body is larger than {} bytes\n", self.settings.max_body);
                 Err(Box::new(plain(StatusCode::PAYLOAD_TOO_LARGE, &text)))
             }
+            Ok(Err(_)) => Err(Box::new(plain(StatusCode::BAD_REQUEST, "the body is broken\n"))),
             Err(_) => Err(Box::new(plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"))),
         }
     }

@@ -14,7 +14,7 @@ mod session;
 mod http;
 mod stdio;
 
-pub use access::{Access, AccessSettings, Caller, Denied, GroupId, GroupSettings, Lists, Pattern};
+pub use access::{Access, AccessSettings, Caller, Denied, GroupSettings, Lists, Pattern};
 pub use gateway::{Gateway, Input, Settings};
 pub use http::{Door, HttpSettings};
 pub use stdio::serve_stdio;

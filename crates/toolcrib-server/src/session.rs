@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use toolcrib_wire::{Id, Revision};
 
-use crate::access::Caller;
+use crate::{access::Caller, snapshot::Lists};
 
 /// A session nobody has used for so long is forgotten.
 const IDLE: Duration = Duration::from_secs(30 * 60);
@@ -40,6 +40,10 @@ pub(crate) struct Session {
     /// Ends with the session.
     pub(crate) ended: CancellationToken,
     pub(crate) in_flight: InFlight,
+    /// What the client last saw of its lists, so that it hears of what changed while it did not listen.
+    pub(crate) seen: Mutex<Lists>,
+    /// The stream on which it listens. A new one takes the place of the old.
+    listening: Mutex<CancellationToken>,
     used: AtomicU64,
 }
 
@@ -55,7 +59,7 @@ impl Default for Sessions {
 
 impl Sessions {
     /// Opens a session; none where there are too many.
-    pub(crate) fn open(&self, caller: Caller, revision: Revision) -> Option<String> {
+    pub(crate) fn open(&self, caller: Caller, revision: Revision, seen: Lists) -> Option<String> {
         let id = random_id()?;
         let now = self.now();
         let session = Session {
@@ -63,6 +67,8 @@ impl Sessions {
             revision,
             ended: CancellationToken::new(),
             in_flight: InFlight::default(),
+            seen: Mutex::new(seen),
+            listening: Mutex::default(),
             used: AtomicU64::new(now),
         };
         let mut open = self.open.lock();
@@ -77,14 +83,14 @@ impl Sessions {
     }
 
     /// The session with this id, if it is the caller's.
-    pub(crate) fn get(&self, id: &str, caller: Caller) -> Option<Arc<Session>> {
+    pub(crate) fn get(&self, id: &str, caller: &Caller) -> Option<Arc<Session>> {
         let session = self.open.lock().get(id).cloned()?;
         session.used.store(self.now(), Ordering::Relaxed);
-        (session.caller == caller).then_some(session)
+        (session.caller == *caller).then_some(session)
     }
 
     /// Ends a session.
-    pub(crate) fn close(&self, id: &str, caller: Caller) -> bool {
+    pub(crate) fn close(&self, id: &str, caller: &Caller) -> bool {
         let known = self.get(id, caller).is_some();
         if known && let Some(session) = self.open.lock().remove(id) {
             session.ended.cancel();
@@ -93,11 +99,11 @@ impl Sessions {
     }
 
     /// Ends the sessions that `keep` does not want, and those nobody uses.
-    pub(crate) fn sweep(&self, keep: impl Fn(Caller) -> bool) {
+    pub(crate) fn sweep(&self, keep: impl Fn(&Caller) -> bool) {
         let mut open = self.open.lock();
         forget_idle(&mut open, self.now());
         open.retain(|_, it| {
-            keep(it.caller) || {
+            keep(&it.caller) || {
                 it.ended.cancel();
                 false
             }
@@ -125,6 +131,15 @@ fn forget_idle(open: &mut HashMap<String, Arc<Session>>, now: u64) {
     });
 }
 
+impl Session {
+    /// Begins to listen; whoever listened before is told to stop.
+    pub(crate) fn listen(&self) -> CancellationToken {
+        let new = self.ended.child_token();
+        std::mem::replace(&mut *self.listening.lock(), new.clone()).cancel();
+        new
+    }
+}
+
 impl InFlight {
     /// Notes a request; the guard forgets it. None where the id is taken or there are too many.
     pub(crate) fn begin(&self, id: &Id) -> Option<Flight<'_>> {
@@ -135,6 +150,12 @@ impl InFlight {
         let cancelled = CancellationToken::new();
         requests.insert(id.clone(), cancelled.clone());
         Some(Flight { all: self, id: id.clone(), cancelled })
+    }
+
+    /// Whether no request of this id can begin.
+    pub(crate) fn is_taken(&self, id: &Id) -> bool {
+        let requests = self.0.lock();
+        MAX_IN_FLIGHT <= requests.len() || requests.contains_key(id)
     }
 
     /// The caller takes a request back.

@@ -2,23 +2,25 @@
 //!
 //! A snapshot never changes; a new one takes its place. A call in flight keeps the one it began with.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use serde_json::Value;
 use toolcrib_catalogue::{Catalogue, Entry, Json, Offers, Resource};
 use toolcrib_wire::json;
 
-use crate::access::{Access, GroupId, Pattern};
+use crate::access::{Access, Caller, Pattern};
 
 /// What there is to list and to ask for.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
+    /// Who may see what: it and the views belong together, and change together.
+    pub(crate) access: Arc<Access>,
     tools: Catalogue,
     prompts: Catalogue,
     offers: Vec<Offers>,
-    /// Which source has a resource, by URI; the first that lists it.
-    resources: HashMap<String, usize>,
+    /// Which sources have a resource, by URI.
+    resources: HashMap<String, Vec<usize>>,
     /// Which URIs the templates of a source stand for.
     templates: Vec<(Pattern, usize)>,
     views: Vec<View>,
@@ -35,7 +37,7 @@ pub(crate) struct View {
 }
 
 /// The lists of a group, ready to be sent: `"tools":[…]` and so on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lists {
     pub(crate) tools: Bytes,
     pub(crate) prompts: Bytes,
@@ -43,62 +45,79 @@ pub(crate) struct Lists {
     pub(crate) templates: Bytes,
 }
 
+impl Default for Lists {
+    fn default() -> Self {
+        Self {
+            tools: Bytes::from_static(br#""tools":[]"#),
+            prompts: Bytes::from_static(br#""prompts":[]"#),
+            resources: Bytes::from_static(br#""resources":[]"#),
+            templates: Bytes::from_static(br#""resourceTemplates":[]"#),
+        }
+    }
+}
+
 impl Snapshot {
     pub(crate) fn new(
         tools: Catalogue,
         prompts: Catalogue,
         offers: Vec<Offers>,
-        access: &Access,
+        access: Arc<Access>,
     ) -> Self {
-        let mut resources = HashMap::new();
+        let mut resources: HashMap<String, Vec<usize>> = HashMap::new();
         let mut templates = Vec::new();
         for (at, offer) in offers.iter().enumerate() {
             for resource in offer.resources.iter() {
-                resources.entry(resource.uri.clone()).or_insert(at);
+                resources.entry(resource.uri.clone()).or_default().push(at);
             }
             templates.extend(offer.templates.iter().map(|it| (any_of(&it.uri), at)));
         }
-        let mut snapshot = Self { tools, prompts, offers, resources, templates, views: Vec::new() };
-        snapshot.views =
-            (0..access.groups()).map(|group| View::new(&snapshot, access, group)).collect();
+        let groups = access.groups();
+        let views = Vec::new();
+        let mut snapshot = Self { access, tools, prompts, offers, resources, templates, views };
+        snapshot.views = (0..groups).map(|group| View::new(&snapshot, group)).collect();
         snapshot
     }
 
-    /// The view of a group.
-    pub(crate) fn view(&self, group: GroupId) -> Option<&View> {
-        self.views.get(group)
+    /// What a caller sees; nothing if its group is gone.
+    fn view(&self, caller: &Caller) -> Option<&View> {
+        self.views.get(self.access.place(&caller.group)?)
+    }
+
+    /// The lists of a caller.
+    pub(crate) fn lists(&self, caller: &Caller) -> Lists {
+        self.view(caller).map(|it| it.lists.clone()).unwrap_or_default()
     }
 
     /// The tool that a group knows by this name. One that is hidden is as unknown as one that does
     /// not exist.
-    pub(crate) fn tool(&self, group: GroupId, name: &str) -> Option<&Entry> {
+    pub(crate) fn tool(&self, caller: &Caller, name: &str) -> Option<&Entry> {
         let entry = self.tools.get(name)?;
         let at = self.tools.entries().partition_point(|it| *it.name < *name);
-        let visible = self.view(group)?.visible.get(at).copied();
+        let visible = self.view(caller)?.visible.get(at).copied();
         visible.filter(|it| *it).map(|_| entry)
     }
 
     /// The prompt that a group knows by this name.
-    pub(crate) fn prompt(&self, group: GroupId, name: &str) -> Option<&Entry> {
+    pub(crate) fn prompt(&self, caller: &Caller, name: &str) -> Option<&Entry> {
         let entry = self.prompts.get(name)?;
-        self.view(group)?.sees(entry.listing).then_some(entry)
+        self.view(caller)?.sees(entry.listing).then_some(entry)
     }
 
     /// The source that has a resource a group may read: the one that lists it, or whose template it
     /// fits.
-    pub(crate) fn resource(&self, group: GroupId, uri: &str) -> Option<usize> {
-        let view = self.view(group)?;
-        let listed = self.resources.get(uri).copied().filter(|&at| view.sees(at));
+    pub(crate) fn resource(&self, caller: &Caller, uri: &str) -> Option<usize> {
+        let view = self.view(caller)?;
+        let having = self.resources.get(uri).into_iter().flatten().copied();
+        let listed = { having }.find(|&at| view.sees(at));
         listed.or_else(|| {
             let fits = |(pattern, at): &&(Pattern, usize)| view.sees(*at) && pattern.matches(uri);
             self.templates.iter().find(fits).map(|(_, at)| *at)
         })
     }
 
-    /// How many tools there are, and how many a group sees.
-    pub(crate) fn counts(&self, group: GroupId) -> (usize, usize) {
-        let seen = self.view(group).map_or(0, |it| it.visible.iter().filter(|it| **it).count());
-        (self.tools.entries().len(), seen)
+    /// How many tools there are.
+    pub(crate) fn count(&self) -> usize {
+        self.tools.entries().len()
     }
 
     /// The public names of all tools.
@@ -108,12 +127,17 @@ impl Snapshot {
 }
 
 impl View {
-    fn new(snapshot: &Snapshot, access: &Access, group: GroupId) -> Self {
+    fn new(snapshot: &Snapshot, group: usize) -> Self {
+        let access = &snapshot.access;
         let entries = snapshot.tools.entries();
         let visible: Vec<bool> = entries.iter().map(|it| access.allows(group, &it.name)).collect();
         let mut sources = vec![false; snapshot.offers.len()];
         for (entry, _) in entries.iter().zip(&visible).filter(|(_, visible)| **visible) {
             sources[entry.listing] = true;
+        }
+        // A source without any tool is not hidden by hiding its tools.
+        for (at, seen) in sources.iter_mut().enumerate() {
+            *seen |= access.sees_all(group) && !entries.iter().any(|it| it.listing == at);
         }
         let mut view = Self { visible, sources, lists: Lists::default() };
         let shown = entries.iter().zip(&view.visible).filter(|(_, visible)| **visible);
@@ -231,8 +255,6 @@ fn push_json(text: &mut Vec<u8>, value: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use toolcrib_catalogue::{Listing, NameStyle, Origin, Settings, Tool, ToolFilter};
 
     use super::*;
@@ -248,11 +270,11 @@ mod tests {
             tools: [Arc::new(tool)].into(),
         };
         let (catalogue, _) = Catalogue::build(&[listing], &Settings::default()).unwrap();
-        let access = Access::new(&AccessSettings::default());
+        let access = Arc::new(Access::new(&AccessSettings::default()));
         let offers = vec![Offers::default()];
-        let snapshot = Snapshot::new(catalogue, Catalogue::default(), offers, &access);
-        let tools = &snapshot.view(0).unwrap().lists.tools;
-        assert_eq!(std::str::from_utf8(tools).unwrap(), format!(r#""tools":[{expected}]"#));
+        let snapshot = Snapshot::new(catalogue, Catalogue::default(), offers, Arc::clone(&access));
+        let tools = snapshot.lists(&access.local(None).unwrap()).tools;
+        assert_eq!(std::str::from_utf8(&tools).unwrap(), format!(r#""tools":[{expected}]"#));
     }
 
     #[test]

@@ -3,20 +3,23 @@
 //! A [`Conversation`] also serves the old HTTP+SSE transport: there, too, requests come one by one and
 //! answers go out on a stream, in whatever order they are ready.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    sync::mpsc,
+    sync::{Semaphore, mpsc},
 };
 use tokio_util::sync::CancellationToken;
 use toolcrib_catalogue::{Json, Listener};
 use toolcrib_wire::{
     Era, Frame, FrameFault, Id, RpcError,
-    frame::{notification, response},
-    json,
+    frame::{notification, one_line, response},
+    json, modern,
     revision::META_VERSION,
 };
 
@@ -31,6 +34,15 @@ use crate::{
 /// How many messages may wait to be written.
 const QUEUE: usize = 256;
 
+/// How many requests of one client are answered at the same time.
+const ROOM: usize = 256;
+
+/// More messages than this do not make a batch.
+const MAX_BATCH: usize = 100;
+
+/// How long a client may not read before it is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// The longest message that is read.
 const MAX_LINE: usize = 4 * 1024 * 1024;
 
@@ -44,6 +56,8 @@ pub(crate) struct Conversation {
     /// Set once a legacy client has shaken hands: from then on it hears of changes.
     greeted: OnceLock<()>,
     ended: CancellationToken,
+    /// For requests that are being answered; more are not taken.
+    room: Arc<Semaphore>,
 }
 
 impl Conversation {
@@ -54,43 +68,57 @@ impl Conversation {
         ended: CancellationToken,
     ) -> Arc<Self> {
         let (in_flight, greeted) = (InFlight::default(), OnceLock::new());
-        Arc::new(Self { gateway, caller, out, in_flight, greeted, ended })
+        let room = Arc::new(Semaphore::new(ROOM));
+        Arc::new(Self { gateway, caller, out, in_flight, greeted, ended, room })
     }
 
-    /// Takes one message, or a batch of them; the answer goes out when it is ready.
-    pub(crate) async fn take(self: &Arc<Self>, text: Bytes) {
-        if text.trim_ascii_start().first() == Some(&b'[') && json::scan(&text, |_, _| ()).is_ok() {
-            // Each element is answered by itself, which a client cannot tell from a batch.
-            for (_, range) in json::members(&text) {
-                self.take_one(&text.slice(range)).await;
-            }
-            return;
+    /// Takes one message, or a batch of them; the answer goes out when it is ready. Returns false where
+    /// too many wait already.
+    pub(crate) async fn take(self: &Arc<Self>, text: &Bytes) -> bool {
+        let batch = text.trim_ascii_start().first() == Some(&b'[');
+        if !batch || json::scan(text, |_, _| ()).is_err() {
+            return self.take_one(text).await;
         }
-        self.take_one(&text).await;
+        let parts = json::members(text);
+        if parts.is_empty() || MAX_BATCH < parts.len() {
+            let fault = FrameFault::Envelope("a batch has 1 to 100 messages");
+            self.say(null_response(&refusal(&fault))).await;
+            return true;
+        }
+        // Each element is answered by itself, which a client cannot tell from a batch.
+        for (_, range) in parts {
+            if !self.take_one(&text.slice(range)).await {
+                return false;
+            }
+        }
+        true
     }
 
-    async fn take_one(self: &Arc<Self>, text: &Bytes) {
+    async fn take_one(self: &Arc<Self>, text: &Bytes) -> bool {
         match Frame::read(text) {
             Ok(Frame::Request { id, method, params }) => {
+                let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else { return false };
                 let this = Arc::clone(self);
                 self.gateway.tasks.spawn(async move {
                     tokio::select! {
                         () = this.ended.cancelled() => {}
                         () = this.answer(id, &method, params) => {}
                     }
+                    drop(room);
                 });
             }
             Ok(Frame::Notification { method, params }) => self.notified(&method, params.as_ref()),
             Ok(Frame::Response { .. }) => {}
             Err(error) => {
                 let answer = refusal(&error.fault);
-                if let Some(id) = &error.id {
-                    self.say(response(id, Err(&answer))).await;
-                } else {
-                    self.say(null_response(&answer)).await;
-                }
+                let text = match &error.id {
+                    Some(id) => response(id, Err(&answer)),
+                    None => null_response(&answer),
+                };
+                self.say(text).await;
             }
         }
+        true
     }
 
     async fn answer(self: &Arc<Self>, id: Id, method: &str, params: Option<Bytes>) {
@@ -101,6 +129,12 @@ impl Conversation {
             return;
         }
         let era = if is_modern(params.as_ref()) { Era::Modern } else { Era::Legacy };
+        if era == Era::Modern
+            && let Err(error) = modern::check_meta(params.as_ref())
+        {
+            self.say(response(&id, Err(&error))).await;
+            return;
+        }
         if method == "subscriptions/listen" && era == Era::Modern {
             self.listen(&id, &Wanted::read(params.as_ref())).await;
             return;
@@ -113,7 +147,7 @@ impl Conversation {
         };
         let listener = Arc::new(Forward(self.out.clone()));
         let listener = Some(listener as Arc<dyn Listener>);
-        let asked = Asked { caller: self.caller, era, method, params, listener };
+        let asked = Asked { caller: self.caller.clone(), era, method, params, listener };
         let answer = tokio::select! {
             answer = dispatch::answer(&self.gateway, asked) => answer,
             // A request that was taken back is not answered.
@@ -145,7 +179,7 @@ impl Conversation {
 
     /// Tells a legacy client whenever its lists change.
     async fn tell_changes(&self) {
-        let mut lists = SeenLists::new(&self.gateway, self.caller);
+        let mut lists = SeenLists::new(&self.gateway, &self.caller);
         loop {
             let changed = lists.changed().await;
             if changed.is_empty() {
@@ -160,7 +194,7 @@ impl Conversation {
     /// Tells a modern client whenever its lists change, until it takes the request back.
     async fn listen(&self, id: &Id, wanted: &Wanted) {
         let Some(flight) = self.in_flight.begin(id) else { return };
-        let mut lists = SeenLists::new(&self.gateway, self.caller);
+        let mut lists = SeenLists::new(&self.gateway, &self.caller);
         self.say(wanted.acknowledged(id)).await;
         let told = async {
             loop {
@@ -182,8 +216,10 @@ impl Conversation {
     }
 
     async fn say(&self, text: Bytes) {
-        // A client that is gone hears nothing.
-        self.out.send(text).await.ok();
+        // A client that is gone hears nothing, and one that does not read is gone.
+        if tokio::time::timeout(PATIENCE, self.out.send(text)).await.is_err() {
+            self.ended.cancel();
+        }
     }
 }
 
@@ -204,15 +240,23 @@ impl Listener for Forward {
 #[derive(Debug)]
 pub(crate) struct SeenLists<'a> {
     gateway: &'a Gateway,
-    caller: Caller,
+    caller: &'a Caller,
     changes: tokio::sync::watch::Receiver<u64>,
     seen: Lists,
 }
 
 impl<'a> SeenLists<'a> {
-    pub(crate) fn new(gateway: &'a Gateway, caller: Caller) -> Self {
+    pub(crate) fn new(gateway: &'a Gateway, caller: &'a Caller) -> Self {
         let changes = gateway.changes();
-        let seen = lists_of(gateway, caller);
+        let seen = gateway.snapshot().lists(caller);
+        Self { gateway, caller, changes, seen }
+    }
+
+    /// For somebody who saw these lists, perhaps a while ago.
+    pub(crate) fn since(gateway: &'a Gateway, caller: &'a Caller, seen: Lists) -> Self {
+        let mut changes = gateway.changes();
+        // Look at once.
+        changes.mark_changed();
         Self { gateway, caller, changes, seen }
     }
 
@@ -223,7 +267,7 @@ impl<'a> SeenLists<'a> {
             if self.changes.changed().await.is_err() {
                 return Vec::new();
             }
-            let now = lists_of(self.gateway, self.caller);
+            let now = self.gateway.snapshot().lists(self.caller);
             let before = std::mem::replace(&mut self.seen, now.clone());
             let mut changed = Vec::new();
             if now.tools != before.tools {
@@ -245,10 +289,6 @@ impl<'a> SeenLists<'a> {
 const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
 const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
-
-fn lists_of(gateway: &Gateway, caller: Caller) -> Lists {
-    gateway.snapshot().view(caller.group).map(|it| it.lists.clone()).unwrap_or_default()
-}
 
 /// What a modern client wants to hear of.
 #[derive(Debug, Clone)]
@@ -294,7 +334,7 @@ pub(crate) fn is_modern(params: Option<&Bytes>) -> bool {
 pub(crate) fn cancelled_id(params: Option<&Bytes>) -> Option<Id> {
     let params = params?;
     let id = json::member(params, "requestId")?;
-    Id::read(params.slice(id))
+    Id::read(&params[id])
 }
 
 /// What to answer to something that is no message.
@@ -331,7 +371,7 @@ pub async fn serve_stdio(gateway: &Arc<Gateway>, caller: Caller) {
     let writer = gateway.tasks.spawn(async move {
         let mut stdout = tokio::io::stdout();
         while let Some(text) = outgoing.recv().await {
-            let line = [&*text, b"\n"].concat();
+            let line = [&*one_line(text), b"\n"].concat();
             if stdout.write_all(&line).await.is_err() || stdout.flush().await.is_err() {
                 return;
             }
@@ -349,7 +389,13 @@ pub async fn serve_stdio(gateway: &Arc<Gateway>, caller: Caller) {
         match read {
             Ok(0) | Err(_) => break,
             Ok(_) if line.trim_ascii().is_empty() => {}
-            Ok(_) => conversation.take(line.into()).await,
+            Ok(_) => {
+                let line = line.into();
+                // Whoever sends more than is answered waits, and so do its next lines.
+                while !conversation.take(&line).await {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            }
         }
     }
     // Whoever closes the input no longer waits for answers.

@@ -94,7 +94,7 @@ impl Frame {
                 _ => {}
             }
         });
-        let id = envelope.id.as_ref().and_then(|it| Id::read(it.clone()));
+        let id = envelope.id.as_ref().and_then(|it| Id::read(it));
         if let Err(error) = scanned {
             return Err(FrameError { id, fault: error.into() });
         }
@@ -165,14 +165,15 @@ impl Id {
     }
 
     /// The id that this JSON text is, if it is one.
-    pub fn read(value: Bytes) -> Option<Self> {
+    pub fn read(value: &[u8]) -> Option<Self> {
         let whole = |rest: &[u8]| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit);
         let legal = match value.first()? {
             b'"' => true,
             b'-' => whole(&value[1..]),
-            _ => whole(&value),
+            _ => whole(value),
         };
-        (legal && value.len() <= MAX_ID).then_some(Self(value))
+        // A copy: an id must not keep the whole message in memory.
+        (legal && value.len() <= MAX_ID).then(|| Self(Bytes::copy_from_slice(value)))
     }
 }
 
@@ -249,6 +250,17 @@ pub fn response(id: &Id, answer: Result<&[u8], &RpcError>) -> Bytes {
     }
     text.push(b'}');
     text.into()
+}
+
+/// A message on one line, as streams of lines and of events need it. Outside strings a line end is mere
+/// white space, and inside them it cannot stand, so nothing is lost; but whoever could put one there could
+/// put a message of his own between the lines.
+pub fn one_line(text: Bytes) -> Bytes {
+    if memchr::memchr2(b'\n', b'\r', &text).is_none() {
+        return text;
+    }
+    let flat = text.iter().map(|&b| if matches!(b, b'\n' | b'\r') { b' ' } else { b });
+    flat.collect()
 }
 
 fn message(id: Option<&Id>, method: &str, params: Option<&[u8]>) -> Bytes {
@@ -347,6 +359,12 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1}"#,
             "id 1: not a JSON-RPC 2.0 message: it has neither `method` nor `result` nor `error`",
         );
+    }
+
+    #[test]
+    fn a_message_on_one_line_is_the_same_message() {
+        let text = "{\"a\":\n[1,\r\n\"x\\n\"]}";
+        assert_eq!(&*one_line(text.into()), b"{\"a\": [1,  \"x\\n\"]}");
     }
 
     #[test]

@@ -34,28 +34,13 @@ pub fn is_modern(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> b
     in_body || in_header
 }
 
-/// Checks what a modern request says of itself.
+/// Checks what a modern request says of itself over HTTP: in its `_meta`, and in its headers.
 pub fn check(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> Result<(), RpcError> {
     let empty = Bytes::from_static(b"{}");
     let params = params.unwrap_or(&empty);
-    let version: Option<String> =
-        meta_member(params, META_VERSION).and_then(|it| serde_json::from_slice(&it).ok());
-    let Some(version) = version else {
-        return Err(invalid(format!("`_meta` must hold `{META_VERSION}`")));
-    };
-    let capabilities = meta_member(params, META_CAPABILITIES);
-    if capabilities.is_none_or(|it| it.first() != Some(&b'{')) {
-        return Err(invalid(format!("`_meta` must hold the object `{META_CAPABILITIES}`")));
-    }
+    let version = version_of(params)?;
     agree(headers, &VERSION, &version)?;
-    if version != Revision::V2026_07_28.as_str() {
-        let data = json!({ "supported": [Revision::V2026_07_28.as_str()], "requested": version });
-        return Err(RpcError {
-            code: UNSUPPORTED_VERSION,
-            message: "Unsupported protocol version".to_owned(),
-            data: Some(data.to_string().into()),
-        });
-    }
+    supported(&version)?;
     agree(headers, &METHOD, method)?;
     let key = match method {
         "tools/call" | "prompts/get" => "name",
@@ -69,6 +54,38 @@ pub fn check(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> Resul
         // Without one, the request is refused for that.
         None => Ok(()),
     }
+}
+
+/// Checks what a modern request says of itself where there are no headers.
+pub fn check_meta(params: Option<&Bytes>) -> Result<(), RpcError> {
+    let empty = Bytes::from_static(b"{}");
+    supported(&version_of(params.unwrap_or(&empty))?)
+}
+
+/// The revision of a request that says all it must.
+fn version_of(params: &Bytes) -> Result<String, RpcError> {
+    let version: Option<String> =
+        meta_member(params, META_VERSION).and_then(|it| serde_json::from_slice(&it).ok());
+    let Some(version) = version else {
+        return Err(invalid(format!("`_meta` must hold `{META_VERSION}`")));
+    };
+    let capabilities = meta_member(params, META_CAPABILITIES);
+    if capabilities.is_none_or(|it| it.first() != Some(&b'{')) {
+        return Err(invalid(format!("`_meta` must hold the object `{META_CAPABILITIES}`")));
+    }
+    Ok(version)
+}
+
+fn supported(version: &str) -> Result<(), RpcError> {
+    if version == Revision::V2026_07_28.as_str() {
+        return Ok(());
+    }
+    let data = json!({ "supported": [Revision::V2026_07_28.as_str()], "requested": version });
+    Err(RpcError {
+        code: UNSUPPORTED_VERSION,
+        message: "Unsupported protocol version".to_owned(),
+        data: Some(data.to_string().into()),
+    })
 }
 
 fn invalid(message: String) -> RpcError {

@@ -30,6 +30,7 @@ use crate::{
     board::{Answer, Board},
     client::{Inbox, Options, receive},
     error::{ConnectError, RequestError},
+    frame::one_line,
     text::{Masker, plain},
 };
 
@@ -265,7 +266,7 @@ async fn write_lines(
         }
         text.clear();
         for frame in batch.drain(..) {
-            text.extend_from_slice(&frame);
+            text.extend_from_slice(&one_line(frame));
             text.push(b'\n');
         }
         let written = tokio::select! {

@@ -114,7 +114,7 @@ impl Seen {
 
     /// Why the group does not see a tool; nothing where it does.
     pub(crate) fn objection(&self, tool: &str) -> Option<String> {
-        self.access.objection(self.caller.group, tool)
+        self.access.objection(&self.caller.group, tool)
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use toolcrib_catalogue::{NameStyle, Problem, nearest};
 use toolcrib_server::{AccessSettings, GroupSettings, Lists, Pattern};
 use toolcrib_sources::mcp::Lookup;
@@ -32,6 +32,8 @@ pub struct Network {
     pub style: NameStyle,
     /// What is wrong.
     pub problems: Vec<Problem>,
+    /// There is a file, and something in it.
+    pub present: bool,
 }
 
 /// Why a gateway must not start with this file.
@@ -87,8 +89,10 @@ struct Names {
 #[serde(default)]
 struct ExternalAccess {
     default_agent_group: Option<String>,
-    auth_token: Option<String>,
-    auth_token_env: Option<String>,
+    #[serde(deserialize_with = "written")]
+    auth_token: Option<Option<String>>,
+    #[serde(deserialize_with = "written")]
+    auth_token_env: Option<Option<String>>,
     instruction: Option<String>,
     exposed_tools: Option<Vec<String>>,
     excluded_tools: Option<Vec<String>>,
@@ -101,12 +105,19 @@ struct ExternalAccess {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct WrittenGroup {
-    auth_token: Option<String>,
-    auth_token_env: Option<String>,
+    #[serde(deserialize_with = "written")]
+    auth_token: Option<Option<String>>,
+    #[serde(deserialize_with = "written")]
+    auth_token_env: Option<Option<String>>,
     exposed_tools: Option<Vec<String>>,
     excluded_tools: Option<Vec<String>>,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
+}
+
+/// Tells a key that is there without a value from one that is not there.
+fn written<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(value).map(Some)
 }
 
 const KNOWN: [&str; 5] = ["listen", "behind_proxy", "hosts", "names", "external_access"];
@@ -161,12 +172,10 @@ impl Network {
                 return Err(NetworkError::Unreadable { place: String::new(), cause });
             }
         };
-        let written: Written = match text {
-            None => Written::default(),
-            Some(text) if text.trim().is_empty() => Written::default(),
-            Some(text) => parse(&text)?,
-        };
-        resolve(written, folder, lookup)
+        let text = text.filter(|it| !it.trim().is_empty());
+        let present = text.is_some();
+        let written = text.as_deref().map(parse).transpose()?.unwrap_or_default();
+        Ok(Self { present, ..resolve(written, folder, lookup)? })
     }
 }
 
@@ -218,6 +227,7 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
         instructions,
         style,
         problems,
+        present: true,
     })
 }
 
@@ -227,13 +237,13 @@ fn resolve_access(
     problems: &mut Vec<Problem>,
 ) -> Result<AccessSettings, NetworkError> {
     let place = "external_access";
-    let main = token(written.auth_token, written.auth_token_env.as_deref(), place, lookup)?;
+    let main = token(written.auth_token, written.auth_token_env, place, lookup, problems)?;
     let mut groups = Vec::new();
     for (name, group) in written.groups {
         let group = group.unwrap_or_default();
         let place = format!("external_access: groups: {name}");
         unknown(&group.other, &format!("{place}: "), &GROUP_KEYS, &GROUP_LATER, problems);
-        let token = token(group.auth_token, group.auth_token_env.as_deref(), &place, lookup)?;
+        let token = token(group.auth_token, group.auth_token_env, &place, lookup, problems)?;
         let lists = lists(group.exposed_tools, group.excluded_tools);
         groups.push(GroupSettings { name, tokens: token.into_iter().collect(), lists });
     }
@@ -254,11 +264,21 @@ fn resolve_access(
 
 /// A token that is configured must be there: an open door because of a typing error is not.
 fn token(
-    direct: Option<String>,
-    variable: Option<&str>,
+    direct: Option<Option<String>>,
+    variable: Option<Option<String>>,
     place: &str,
     lookup: Lookup<'_>,
+    problems: &mut Vec<Problem>,
 ) -> Result<Option<String>, NetworkError> {
+    // `null` is how a file says that there is none; a value that was forgotten looks the same.
+    for (key, value) in [("auth_token", &direct), ("auth_token_env", &variable)] {
+        if *value == Some(None) {
+            let place = format!("network.yaml: {place}: {key}");
+            let problem = Problem::new(place, "it has no value, so it sets no token");
+            problems.push(problem.hint("take the key out, or give it a value"));
+        }
+    }
+    let (direct, variable) = (direct.flatten(), variable.flatten());
     let refuse = |key: &str, cause: String| {
         Err(NetworkError::Token { key: format!("{place}: {key}"), cause })
     };
@@ -271,7 +291,7 @@ fn token(
         };
     }
     let Some(variable) = variable else { return Ok(None) };
-    match lookup(variable).filter(|it| !it.trim().is_empty()) {
+    match lookup(&variable).filter(|it| !it.trim().is_empty()) {
         Some(token) => Ok(Some(token)),
         None => refuse("auth_token_env", format!("the variable `{variable}` is not set")),
     }

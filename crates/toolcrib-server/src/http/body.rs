@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header::CACHE_CONTROL};
 use hyper::body::{Body as HyperBody, Frame, SizeHint};
 use tokio::sync::mpsc;
+use toolcrib_wire::frame::one_line;
 
 /// A body.
 #[derive(Debug)]
@@ -47,7 +48,9 @@ pub(crate) fn events(receiver: mpsc::Receiver<Event>) -> Response<Body> {
 impl Event {
     fn text(self) -> Bytes {
         match self {
-            Self::Message(text) => [b"event: message\ndata: ", &*text, b"\n\n"].concat().into(),
+            Self::Message(text) => {
+                [b"event: message\ndata: ", &*one_line(text), b"\n\n"].concat().into()
+            }
             Self::Endpoint(to) => format!("event: endpoint\ndata: {to}\n\n").into(),
             Self::KeepAlive => Bytes::from_static(b":\n\n"),
         }

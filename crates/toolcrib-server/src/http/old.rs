@@ -36,7 +36,7 @@ pub(crate) struct OldSession {
 impl OldSession {
     /// Whether its stream is open and its token good; if not, it ends.
     pub(super) fn is_open(&self, access: &Access) -> bool {
-        if !access.still_good(self.caller) {
+        if !access.still_good(&self.caller) {
             self.ended.cancel();
         }
         !self.ended.is_cancelled()
@@ -52,7 +52,7 @@ impl Door {
         let (out, mut outgoing) = mpsc::channel::<Bytes>(QUEUE);
         let ended = CancellationToken::new();
         let gateway = Arc::clone(&self.gateway);
-        let conversation = Conversation::new(gateway, caller, out, ended.clone());
+        let conversation = Conversation::new(gateway, caller.clone(), out, ended.clone());
         let session = Arc::new(OldSession { caller, conversation, ended: ended.clone() });
         self.old.lock().insert(id.clone(), session);
         let this = Arc::clone(self);
@@ -70,7 +70,12 @@ impl Door {
                     () = ended.cancelled() => break,
                     () = this.gateway.stop.cancelled() => break,
                 };
-                if sender.send(event).await.is_err() {
+                let sent = tokio::select! {
+                    sent = sender.send(event) => sent.is_ok(),
+                    () = ended.cancelled() => false,
+                    () = this.gateway.stop.cancelled() => false,
+                };
+                if !sent {
                     break;
                 }
             }
@@ -92,10 +97,10 @@ impl Door {
             return plain(StatusCode::NOT_FOUND, "there is no such session\n");
         };
         match self.read(request).await {
-            Ok(body) => {
-                session.conversation.take(body).await;
+            Ok(body) if session.conversation.take(&body).await => {
                 plain(StatusCode::ACCEPTED, "accepted\n")
             }
+            Ok(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait\n"),
             Err(refused) => *refused,
         }
     }

@@ -60,9 +60,9 @@ impl Door {
             }
             // The modern era has neither streams of their own nor sessions to end.
             _ if modern => not_allowed("POST"),
-            Method::GET => self.listen(caller, &headers),
+            Method::GET => self.listen(&caller, &headers),
             Method::DELETE => match header(&headers, SESSION) {
-                Some(id) if self.sessions.close(id, caller) => plain(StatusCode::OK, ""),
+                Some(id) if self.sessions.close(id, &caller) => plain(StatusCode::OK, ""),
                 Some(_) => unknown_session(),
                 None => plain(StatusCode::BAD_REQUEST, "Mcp-Session-Id is needed\n"),
             },
@@ -88,7 +88,7 @@ impl Door {
             }
             Ok(Frame::Notification { method, params }) => {
                 if !modern::is_modern(headers, &method, params.as_ref()) {
-                    let session = match self.session(caller, headers) {
+                    let session = match self.session(&caller, headers) {
                         Ok(session) => session,
                         Err(refused) => return *refused,
                     };
@@ -100,7 +100,7 @@ impl Door {
                 }
                 plain(StatusCode::ACCEPTED, "")
             }
-            Ok(Frame::Response { .. }) => match self.session(caller, headers) {
+            Ok(Frame::Response { .. }) => match self.session(&caller, headers) {
                 Ok(_) => plain(StatusCode::ACCEPTED, ""),
                 Err(refused) => *refused,
             },
@@ -116,7 +116,7 @@ impl Door {
     }
 
     /// The session of a legacy request.
-    fn session(&self, caller: Caller, headers: &HeaderMap) -> Result<Arc<Session>, Refused> {
+    fn session(&self, caller: &Caller, headers: &HeaderMap) -> Result<Arc<Session>, Refused> {
         if let Some(version) = header(headers, VERSION)
             && Revision::parse(version).is_none()
         {
@@ -141,20 +141,24 @@ impl Door {
         if method == "initialize" {
             return self.initialize(caller, &id, params.as_ref());
         }
-        let session = match self.session(caller, headers) {
+        let session = match self.session(&caller, headers) {
             Ok(session) => session,
             Err(refused) => return *refused,
         };
-        if wants_progress(params.as_ref()) {
+        if streams(&method, params.as_ref()) {
             return self.stream(caller, Era::Legacy, Some(session), id, method, params);
         }
         let Some(flight) = session.in_flight.begin(&id) else { return busy(&id) };
+        let lists = method.ends_with("/list").then(|| self.gateway.snapshot().lists(&caller));
         let asked = Asked { caller, era: Era::Legacy, method: &method, params, listener: None };
         let answer = tokio::select! {
             answer = dispatch::answer(&self.gateway, asked) => answer,
             () = flight.cancelled.cancelled() => Err(dispatch::cancelled()),
             () = session.ended.cancelled() => return unknown_session(),
         };
+        if let Some(lists) = lists {
+            *session.seen.lock() = lists;
+        }
         json_response(StatusCode::OK, response(&id, answer.as_deref()))
     }
 
@@ -165,7 +169,8 @@ impl Door {
                 return json_response(StatusCode::BAD_REQUEST, response(id, Err(&error)));
             }
         };
-        let Some(session) = self.sessions.open(caller, revision) else {
+        let seen = self.gateway.snapshot().lists(&caller);
+        let Some(session) = self.sessions.open(caller, revision, seen) else {
             return plain(StatusCode::SERVICE_UNAVAILABLE, "too many sessions\n");
         };
         let mut answer = json_response(StatusCode::OK, response(id, Ok(&result)));
@@ -189,7 +194,7 @@ impl Door {
         if method == "subscriptions/listen" {
             return self.subscribe(caller, id, Wanted::read(params.as_ref()));
         }
-        if wants_progress(params.as_ref()) {
+        if streams(&method, params.as_ref()) {
             return self.stream(caller, Era::Modern, None, id, method, params);
         }
         let asked = Asked { caller, era: Era::Modern, method: &method, params, listener: None };
@@ -212,22 +217,25 @@ impl Door {
         method: String,
         params: Option<Bytes>,
     ) -> Response<Body> {
+        if let Some(session) = &session
+            && session.in_flight.is_taken(&id)
+        {
+            return busy(&id);
+        }
         let (sender, receiver) = mpsc::channel(QUEUE);
         let this = Arc::clone(self);
         self.gateway.tasks.spawn(async move {
-            let flight = session.as_ref().map(|it| it.in_flight.begin(&id));
-            let cancelled = match &flight {
-                Some(Some(flight)) => flight.cancelled.clone(),
-                Some(None) => return,
-                None => tokio_util::sync::CancellationToken::new(),
-            };
+            let flight = session.as_ref().and_then(|it| it.in_flight.begin(&id));
+            let cancelled = flight.as_ref().map(|it| it.cancelled.clone()).unwrap_or_default();
+            let ended = session.as_ref().map(|it| it.ended.clone()).unwrap_or_default();
             let listener = Some(Arc::new(ToStream(sender.clone())) as Arc<dyn Listener>);
-            let asked = Asked { caller, era, method: &method, params, listener };
+            let asked = Asked { caller: caller.clone(), era, method: &method, params, listener };
             let answer = tokio::select! {
                 answer = dispatch::answer(&this.gateway, asked) => answer,
                 () = cancelled.cancelled() => return,
-                // The client went away: so does the call.
-                () = sender.closed() => return,
+                () = ended.cancelled() => return,
+                () = this.gateway.expelled(&caller) => return,
+                () = keep_alive(&sender) => return,
             };
             sender.send(Event::Message(response(&id, answer.as_deref()))).await.ok();
         });
@@ -235,20 +243,26 @@ impl Door {
     }
 
     /// The stream on which a legacy client hears of changes.
-    fn listen(self: &Arc<Self>, caller: Caller, headers: &HeaderMap) -> Response<Body> {
+    fn listen(self: &Arc<Self>, caller: &Caller, headers: &HeaderMap) -> Response<Body> {
         let session = match self.session(caller, headers) {
             Ok(session) => session,
             Err(refused) => return *refused,
         };
         let (sender, receiver) = mpsc::channel(QUEUE);
-        let this = Arc::clone(self);
+        let (this, caller) = (Arc::clone(self), caller.clone());
+        let replaced = session.listen();
         self.gateway.tasks.spawn(async move {
             let note = |method: &str| Some(notification(method, None));
+            let seen = session.seen.lock().clone();
+            let lists = SeenLists::since(&this.gateway, &caller, seen);
             tokio::select! {
-                () = session.ended.cancelled() => {}
+                () = replaced.cancelled() => {}
                 () = this.gateway.stop.cancelled() => {}
-                () = this.tell(caller, &sender, note) => {}
+                () = this.gateway.expelled(&caller) => {}
+                () = tell(lists, &sender, note) => {}
+                () = keep_alive(&sender) => {}
             }
+            *session.seen.lock() = this.gateway.snapshot().lists(&caller);
         });
         events(receiver)
     }
@@ -258,47 +272,21 @@ impl Door {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let this = Arc::clone(self);
         self.gateway.tasks.spawn(async move {
+            let lists = SeenLists::new(&this.gateway, &caller);
             sender.send(Event::Message(wanted.acknowledged(&id))).await.ok();
             let note = |method: &str| wanted.wants(method).then(|| subscribed(&id, method));
             tokio::select! {
-                () = this.tell(caller, &sender, note) => {}
+                () = tell(lists, &sender, note) => {}
+                () = keep_alive(&sender) => {}
+                () = this.gateway.expelled(&caller) => {}
                 () = this.gateway.stop.cancelled() => {
                     let end = response(&id, Ok(listen_ended(&id).as_bytes()));
-                    sender.send(Event::Message(end)).await.ok();
+                    // Who does not read will see the end of the stream.
+                    sender.try_send(Event::Message(end)).ok();
                 }
             }
         });
         events(receiver)
-    }
-
-    /// Says on a stream which of the caller's lists change, until nobody reads it.
-    async fn tell(
-        &self,
-        caller: Caller,
-        sender: &mpsc::Sender<Event>,
-        note: impl Fn(&str) -> Option<Bytes>,
-    ) {
-        let mut lists = SeenLists::new(&self.gateway, caller);
-        loop {
-            let changed = tokio::select! {
-                changed = lists.changed() => changed,
-                () = tokio::time::sleep(KEEP_ALIVE) => {
-                    if sender.send(Event::KeepAlive).await.is_err() {
-                        return;
-                    }
-                    continue;
-                }
-                () = sender.closed() => return,
-            };
-            if changed.is_empty() {
-                return;
-            }
-            for text in changed.into_iter().filter_map(&note) {
-                if sender.send(Event::Message(text)).await.is_err() {
-                    return;
-                }
-            }
-        }
     }
 
     /// Several messages at once, which 2025-03-26 allows and nobody else.
@@ -315,7 +303,7 @@ impl Door {
         if let Err(error) = json::scan(body, |_, _| ()) {
             return refuse(-32700, &format!("not a JSON message: {error}"));
         }
-        let session = match self.session(caller, headers) {
+        let session = match self.session(&caller, headers) {
             Ok(session) => session,
             Err(refused) => return *refused,
         };
@@ -328,13 +316,20 @@ impl Door {
         for (_, range) in parts {
             match Frame::read(&body.slice(range)) {
                 Ok(Frame::Request { id, method, params }) => {
+                    let caller = caller.clone();
                     let asked =
                         Asked { caller, era: Era::Legacy, method: &method, params, listener: None };
                     let answer = dispatch::answer(&self.gateway, asked).await;
                     answers.push(response(&id, answer.as_deref()));
                 }
                 Ok(_) => {}
-                Err(error) => answers.push(null_response(&refusal(&error.fault))),
+                Err(error) => {
+                    let answer = refusal(&error.fault);
+                    answers.push(match &error.id {
+                        Some(id) => response(id, Err(&answer)),
+                        None => null_response(&answer),
+                    });
+                }
             }
         }
         if answers.is_empty() {
@@ -342,6 +337,39 @@ impl Door {
         }
         let text = [b"[", answers.join(&b","[..]).as_slice(), b"]"].concat();
         json_response(StatusCode::OK, text.into())
+    }
+}
+
+/// Says on a stream which of a caller's lists change, until nobody reads it.
+async fn tell(
+    mut lists: SeenLists<'_>,
+    sender: &mpsc::Sender<Event>,
+    note: impl Fn(&str) -> Option<Bytes>,
+) {
+    loop {
+        let changed = lists.changed().await;
+        if changed.is_empty() {
+            return;
+        }
+        for text in changed.into_iter().filter_map(&note) {
+            if sender.send(Event::Message(text)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Shows now and then that a stream is alive, until nobody reads it.
+async fn keep_alive(sender: &mpsc::Sender<Event>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(KEEP_ALIVE) => {
+                if sender.send(Event::KeepAlive).await.is_err() {
+                    return;
+                }
+            }
+            () = sender.closed() => return,
+        }
     }
 }
 
@@ -358,8 +386,12 @@ impl Listener for ToStream {
     }
 }
 
-/// Whether a request asks to hear of progress.
-fn wants_progress(params: Option<&Bytes>) -> bool {
+/// Whether something may come before the answer: the caller asks to hear of progress, and of something
+/// that can take a while.
+fn streams(method: &str, params: Option<&Bytes>) -> bool {
+    if !matches!(method, "tools/call" | "prompts/get" | "resources/read") {
+        return false;
+    }
     let Some(params) = params else { return false };
     let meta = json::member(params, "_meta").map(|it| params.slice(it));
     meta.is_some_and(|it| json::member(&it, "progressToken").is_some())

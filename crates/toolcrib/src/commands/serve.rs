@@ -113,15 +113,22 @@ async fn serve_http(
     let door = Door::new(Arc::clone(gateway), http, address);
     terminal::print(&banner(folder, gateway, address))?;
     let mut signals = Signals::new()?;
+    let listen = address;
     let serving = door.serve(listener);
     let telling = async {
         terminal::wait_for(servers).await;
         tell_servers(gateway, servers);
         std::future::pending::<()>().await;
     };
+    let running = async {
+        tokio::join!(serving, signals.stop(workspace, gateway, listen));
+    };
+    let mut impatient = Signals::new()?;
     tokio::select! {
-        () = async { tokio::join!(serving, async { signals.stop(workspace, gateway).await }); } => {}
+        () = running => {}
         () = telling => {}
+        // Whoever says it twice does not want to wait.
+        () = impatient.second(gateway) => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -153,7 +160,7 @@ fn tell_servers(gateway: &Gateway, servers: &[Arc<Connection>]) {
     let ready = servers.iter().filter(|it| it.state() == SourceState::Ready).count();
     let by_server: Vec<String> =
         servers.iter().map(|it| format!("{} {}", it.label(), it.tools().len())).collect();
-    let (tools, _) = gateway.counts(0);
+    let tools = gateway.count();
     let text = format!(
         "  {}  {ready} of {} ready, {tools} tools ({})\n",
         styled(DIM, "servers "),
@@ -193,19 +200,54 @@ impl Signals {
     }
 
     /// Waits for the word to stop, and passes it on. SIGHUP reads `external_access` again.
-    async fn stop(&mut self, workspace: &Workspace, gateway: &Gateway) {
+    async fn stop(&mut self, workspace: &Workspace, gateway: &Gateway, address: SocketAddr) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => break,
                 _ = self.interrupt.recv() => break,
-                _ = self.hangup.recv() => match Network::read(&workspace.folder, &environment) {
-                    Ok(network) => gateway.set_access(Access::new(&network.access)),
-                    Err(error) => {
-                        terminal::complain(&format!("{error}; access stays as it was"), None);
+                _ = self.hangup.recv() => {
+                    if let Err(why) = reload(workspace, gateway, address) {
+                        terminal::complain(&format!("{why}; access stays as it was"), None);
                     }
-                },
+                }
             }
         }
         gateway.stop();
     }
+
+    /// Waits for the second word to stop.
+    async fn second(&mut self, gateway: &Gateway) {
+        gateway.stopped().await;
+        // The first may reach this one too, a little late.
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        while futures_now(&mut self.terminate) || futures_now(&mut self.interrupt) {}
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Takes a signal that has come already.
+fn futures_now(signal: &mut Signal) -> bool {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    matches!(signal.poll_recv(&mut context), std::task::Poll::Ready(Some(())))
+}
+
+/// Reads the access rules again. What would open the door is refused: an editor may just be writing.
+fn reload(workspace: &Workspace, gateway: &Gateway, address: SocketAddr) -> Result<(), String> {
+    let network = Network::read(&workspace.folder, &environment).map_err(|it| it.to_string())?;
+    if !network.present {
+        return Err("network.yaml is gone or empty".to_owned());
+    }
+    let access = Access::new(&network.access);
+    if gateway.access().has_tokens() && !access.has_tokens() {
+        return Err("network.yaml no longer sets a token; restart to let everybody in".to_owned());
+    }
+    if !address.ip().is_loopback() && !network.behind_proxy {
+        return Err("network.yaml no longer says `behind_proxy: true`".to_owned());
+    }
+    let problems = gateway.set_access(access, network.instructions);
+    terminal::warn(&[network.problems, problems].concat());
+    Ok(())
 }

@@ -21,4 +21,5 @@ mod readme;
 mod serving;
 mod gateway;
 mod door;
+mod siege;
 mod clients;
