@@ -6,6 +6,7 @@
 
 mod body;
 mod patient;
+mod tls;
 mod streamable;
 mod old;
 
@@ -22,11 +23,15 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
+    server::graceful::{GracefulShutdown, Watcher},
 };
 use parking_lot::Mutex;
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+};
 
+pub use self::tls::Tls;
 use self::{body::Body, old::OldSession, patient::Patient};
 use crate::{
     access::{Caller, Denied},
@@ -41,11 +46,13 @@ pub struct HttpSettings {
     pub hosts: Vec<String>,
     /// The largest request body.
     pub max_body: usize,
+    /// Whether TLS is spoken, and with what.
+    pub tls: Option<Tls>,
 }
 
 impl Default for HttpSettings {
     fn default() -> Self {
-        Self { hosts: Vec::new(), max_body: 4 * 1024 * 1024 }
+        Self { hosts: Vec::new(), max_body: 4 * 1024 * 1024, tls: None }
     }
 }
 
@@ -107,25 +114,42 @@ impl Door {
             };
             // Without this an answer that is a stream waits 40 ms for an acknowledgement.
             socket.set_nodelay(true).ok();
-            let this = Arc::clone(self);
-            let service = service_fn(move |request| {
-                let this = Arc::clone(&this);
-                async move { Ok::<_, std::convert::Infallible>(this.answer(request).await) }
-            });
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_TIMEOUT)
-                .max_buf_size(64 * 1024)
-                .serve_connection(TokioIo::new(Patient::new(socket)), service);
-            let connection = graceful.watch(connection);
+            let (this, watcher) = (Arc::clone(self), graceful.watcher());
             self.gateway.tasks.spawn(async move {
-                connection.await.ok();
+                let socket = Patient::new(socket);
+                let Some(Tls(acceptor)) = &this.settings.tls else {
+                    this.talk(socket, watcher).await;
+                    return;
+                };
+                let shaken = tokio::time::timeout(HEAD_TIMEOUT, acceptor.accept(socket)).await;
+                if let Ok(Ok(stream)) = shaken {
+                    this.talk(stream, watcher).await;
+                }
             });
         }
         drop(listener);
         if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
             tracing::warn!("some calls did not end in time");
         }
+    }
+
+    /// Answers the requests of one connection.
+    async fn talk<S>(self: &Arc<Self>, stream: S, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let this = Arc::clone(self);
+        let service = service_fn(move |request| {
+            let this = Arc::clone(&this);
+            async move { Ok::<_, std::convert::Infallible>(this.answer(request).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_buf_size(64 * 1024)
+            .serve_connection(TokioIo::new(stream), service);
+        // How a connection ended is its client's business.
+        watcher.watch(connection).await.ok();
     }
 
     /// How many sessions are open.

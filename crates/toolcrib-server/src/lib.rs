@@ -16,5 +16,5 @@ mod stdio;
 
 pub use access::{Access, AccessSettings, Caller, Denied, GroupSettings, Lists, Pattern};
 pub use gateway::{Gateway, Input, Settings};
-pub use http::{Door, HttpSettings};
+pub use http::{Door, HttpSettings, Tls};
 pub use stdio::serve_stdio;

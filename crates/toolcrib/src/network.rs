@@ -20,6 +20,8 @@ use toolcrib_sources::mcp::Lookup;
 pub struct Network {
     /// Where the gateway listens.
     pub listen: SocketAddr,
+    /// The files of our certificates and of their key.
+    pub tls: Option<(PathBuf, PathBuf)>,
     /// Somebody else does TLS.
     pub behind_proxy: bool,
     /// What clients may call us, besides the address.
@@ -69,12 +71,20 @@ pub enum NetworkError {
 #[serde(default)]
 struct Written {
     listen: Option<String>,
+    tls: Option<WrittenTls>,
     behind_proxy: bool,
     hosts: Vec<String>,
     names: Names,
     external_access: Option<ExternalAccess>,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenTls {
+    cert: PathBuf,
+    key: PathBuf,
 }
 
 #[derive(Deserialize, Default)]
@@ -120,14 +130,13 @@ fn written<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<String>>
     Option::deserialize(value).map(Some)
 }
 
-const KNOWN: [&str; 5] = ["listen", "behind_proxy", "hosts", "names", "external_access"];
+const KNOWN: [&str; 6] = ["listen", "tls", "behind_proxy", "hosts", "names", "external_access"];
 
 /// What an OpenAgents file also has, and what we have no use for yet.
-const LATER: [&str; 13] = [
+const LATER: [&str; 12] = [
     "network",
     "network_profile",
     "mods",
-    "tls",
     "calls",
     "results",
     "sessions",
@@ -221,6 +230,7 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
         access.instruction.as_deref().and_then(|it| instructions(it, folder, &mut problems));
     Ok(Network {
         listen,
+        tls: written.tls.map(|it| (folder.join(it.cert), folder.join(it.key))),
         behind_proxy: written.behind_proxy,
         hosts: written.hosts,
         access: resolve_access(access, lookup, &mut problems)?,

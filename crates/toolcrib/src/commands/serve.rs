@@ -1,6 +1,11 @@
 //! `toolcrib serve`: the gateway.
 
-use std::{net::SocketAddr, path::Path, process::ExitCode, sync::Arc};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use tokio::{
     net::TcpListener,
@@ -8,7 +13,7 @@ use tokio::{
 };
 use toolcrib::{Network, NetworkError, Workspace, environment};
 use toolcrib_catalogue::{Source, SourceState};
-use toolcrib_server::{Access, Door, Gateway, HttpSettings, Settings, serve_stdio};
+use toolcrib_server::{Access, Door, Gateway, HttpSettings, Settings, Tls, serve_stdio};
 use toolcrib_sources::mcp::{Connection, Lists};
 
 use super::Failure;
@@ -86,10 +91,9 @@ fn address(
         let hint = "set `external_access: auth_token_env` in network.yaml, or listen on 127.0.0.1";
         return Err(Failure::unusable(message).hint(Some(hint.to_owned())));
     }
-    if !network.behind_proxy {
+    if !network.behind_proxy && network.tls.is_none() {
         let message = format!("{address} can be reached by others, and nobody encrypts");
-        let hint =
-            "put a proxy that does TLS in front and set `behind_proxy: true` in network.yaml";
+        let hint = "set `tls: { cert: …, key: … }` in network.yaml, or let a proxy do TLS and set `behind_proxy: true`";
         return Err(Failure::unusable(message).hint(Some(hint.to_owned())));
     }
     Ok(address)
@@ -109,9 +113,11 @@ async fn serve_http(
             .hint(Some(hint.to_owned()))
     })?;
     let address = listener.local_addr()?;
-    let http = HttpSettings { hosts: network.hosts.clone(), ..HttpSettings::default() };
+    let tls = network.tls.as_ref().map(read_tls).transpose()?;
+    let encrypted = tls.is_some();
+    let http = HttpSettings { hosts: network.hosts.clone(), tls, ..HttpSettings::default() };
     let door = Door::new(Arc::clone(gateway), http, address);
-    terminal::print(&banner(folder, gateway, address))?;
+    terminal::print(&banner(folder, gateway, address, encrypted))?;
     let mut signals = Signals::new()?;
     let listen = address;
     let serving = door.serve(listener);
@@ -133,9 +139,10 @@ async fn serve_http(
     Ok(ExitCode::SUCCESS)
 }
 
-fn banner(folder: &Path, gateway: &Gateway, address: SocketAddr) -> String {
+fn banner(folder: &Path, gateway: &Gateway, address: SocketAddr, encrypted: bool) -> String {
     let access = gateway.access();
-    let url = format!("http://{address}/mcp");
+    let scheme = if encrypted { "https" } else { "http" };
+    let url = format!("{scheme}://{address}/mcp");
     let groups: Vec<&str> = access.group_names().collect();
     let who = if access.has_tokens() {
         format!("by token; groups: {}", groups.join(", "))
@@ -152,6 +159,16 @@ fn banner(folder: &Path, gateway: &Gateway, address: SocketAddr) -> String {
         line("connect", &format!("claude mcp add --transport http toolcrib {url}")),
     ]
     .concat()
+}
+
+fn read_tls((cert, key): &(PathBuf, PathBuf)) -> Result<Tls, Failure> {
+    let read = |path: &PathBuf| {
+        std::fs::read(path).map_err(|error| {
+            Failure::unusable(format!("network.yaml: tls: `{}`: {error}", path.display()))
+        })
+    };
+    let tls = Tls::new(&read(cert)?, &read(key)?);
+    tls.map_err(|cause| Failure::unusable(format!("network.yaml: tls: {cause}")))
 }
 
 /// How the servers came up, once they have.
@@ -244,8 +261,8 @@ fn reload(workspace: &Workspace, gateway: &Gateway, address: SocketAddr) -> Resu
     if gateway.access().has_tokens() && !access.has_tokens() {
         return Err("network.yaml no longer sets a token; restart to let everybody in".to_owned());
     }
-    if !address.ip().is_loopback() && !network.behind_proxy {
-        return Err("network.yaml no longer says `behind_proxy: true`".to_owned());
+    if !address.ip().is_loopback() && !network.behind_proxy && network.tls.is_none() {
+        return Err("network.yaml no longer says who encrypts".to_owned());
     }
     let problems = gateway.set_access(access, network.instructions);
     terminal::warn(&[network.problems, problems].concat());

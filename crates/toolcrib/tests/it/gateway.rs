@@ -251,3 +251,32 @@ fn no_answer_ever_reaches_another_client() {
         }
     });
 }
+
+#[tokio::test]
+async fn tls_is_spoken_and_a_certificate_of_ones_own_is_trusted_if_it_is_named() {
+    let folder = two_servers();
+    let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+    let made = rcgen::generate_simple_self_signed(names).unwrap();
+    let certificate = folder.write("cert.pem", made.cert.pem());
+    folder.write("key.pem", made.signing_key.serialize_pem());
+    folder.write("network.yaml", "tls: { cert: cert.pem, key: key.pem }\n");
+    let serving = Serving::start(folder.path());
+    let url = serving.url("/mcp").replace("http:", "https:");
+    let mut config = at("s", Transport::StreamableHttp, &url);
+    let stranger = client(config.clone());
+    let error = stranger.connect("s").await.unwrap_err().to_string();
+    assert!(error.contains("certificate"), "{error}");
+    stranger.close().await;
+    config.ca = Some(Filled::literal(certificate.to_string_lossy()));
+    let friend = client(config.clone());
+    assert_eq!(friend.list_tools("s").await.unwrap().len(), 5);
+    friend.close().await;
+    config.url = Some(Filled::literal(serving.url("/mcp")));
+    let plain = client(config);
+    plain.connect("s").await.unwrap_err();
+    plain.close().await;
+    folder.write("cert.pem", "no certificate");
+    let run = crate::kit::toolcrib(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(run.code, 2);
+    assert_eq!(run.err, "error: network.yaml: tls: there is no certificate in it\n");
+}

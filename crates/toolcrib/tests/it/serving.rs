@@ -41,7 +41,7 @@ impl Serving {
         while !said.contains("servers") {
             assert_ne!(out.read_line(&mut said).unwrap(), 0, "it ended: {said}");
         }
-        let address = said.split("http://").nth(1).unwrap().split("/mcp").next().unwrap();
+        let address = said.split("://").nth(1).unwrap().split("/mcp").next().unwrap();
         Self { child, address: address.to_owned(), _out: out }
     }
 
