@@ -222,3 +222,18 @@ fn a_hostile_description_cannot_act_on_the_terminal() {
     let shown = crate::kit::run(&mut script).out;
     assert!(shown.contains("one\\u{1b}]8;;http://x\\u{7}two\r\nthree\r\n"), "{shown:?}");
 }
+
+#[test]
+fn on_a_terminal_there_is_colour_and_one_sees_who_is_waited_for() {
+    let slow = Plan::legacy().fault(Fault::SlowStart(1500)).tool("a", Act::Echo);
+    let folder = Folder::workspace(&json!({ "slow": entry(&slow) }));
+    let command = format!("{} check", env!("CARGO_BIN_EXE_toolcrib"));
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).current_dir(folder.path());
+    let shown = crate::kit::run(&mut script).out;
+    assert!(shown.contains("0 of 1 servers, 0 s; waiting for slow"), "{shown:?}");
+    assert!(shown.contains("\u{1b}[32mready"), "{shown:?}");
+    // Into a pipe goes neither.
+    let piped = toolcrib(folder.path(), &["check"]);
+    assert!(!(piped.out + &piped.err).contains(['\u{1b}', '\r']));
+}

@@ -169,3 +169,15 @@ async fn a_removed_connection_is_made_anew() {
     assert_eq!(first.settled().await, SourceState::Closed);
     client.close().await;
 }
+
+#[tokio::test]
+async fn a_list_is_kept_where_the_server_tells_of_changes() {
+    let folder = Folder::new();
+    let notes = folder.file("notes");
+    let client = client(stdio("s", &Plan::legacy().tool("echo", Act::Echo).notes(&notes)));
+    for _ in 0..5 {
+        assert_eq!(client.list_tools("s").await.unwrap().len(), 1);
+    }
+    client.close().await;
+    assert_eq!(fs::read_to_string(&notes).unwrap().matches("tools/list").count(), 1);
+}
