@@ -306,4 +306,48 @@ mod tests {
         assert_eq!(any_of("file:///{+path}").0, "file:///*");
         assert_eq!(any_of("a{").0, "a*");
     }
+
+    /// Two servers with one resource, the first of them hidden from a group; and one without tools.
+    #[test]
+    fn a_resource_leads_to_a_server_that_the_caller_sees() {
+        let listing = |server: &str, tools: &[&str]| {
+            let tool = |name: &&str| {
+                let raw = serde_json::json!({ "name": name });
+                Arc::new(Tool::read(Json::of(&raw).unwrap()).unwrap())
+            };
+            Listing {
+                origin: Origin::Upstream(server.into()),
+                style: NameStyle::Prefixed,
+                filter: ToolFilter::default(),
+                tools: tools.iter().map(tool).collect(),
+            }
+        };
+        let listings = [listing("a", &["x"]), listing("b", &["y"]), listing("none", &[])];
+        let (tools, _) = Catalogue::build(&listings, &Settings::default()).unwrap();
+        let offer = |uri: &str| Offers {
+            resources: [Resource { uri: uri.into(), raw: Json::empty_object() }].into(),
+            ..Offers::default()
+        };
+        let offers = vec![offer("shared://"), offer("shared://"), offer("alone://")];
+        let group = |name: &str, exposed: Option<&str>| crate::GroupSettings {
+            name: name.into(),
+            tokens: Vec::new(),
+            lists: crate::Lists {
+                exposed: exposed.map(|it| vec![Pattern(it.into())]),
+                excluded: vec![Pattern("mcp__a__*".into())],
+            },
+        };
+        let groups = vec![group("narrow", Some("mcp__b__*")), group("wide", None)];
+        let settings =
+            AccessSettings { default_group: "guest".into(), groups, ..Default::default() };
+        let access = Arc::new(Access::new(&settings));
+        let snapshot = Snapshot::new(tools, Catalogue::default(), offers, Arc::clone(&access));
+        let found =
+            |group: &str, uri: &str| snapshot.resource(&access.local(Some(group)).unwrap(), uri);
+        assert_eq!(found("guest", "shared://"), Some(0));
+        assert_eq!(found("narrow", "shared://"), Some(1));
+        assert_eq!((found("guest", "alone://"), found("wide", "alone://")), (Some(2), Some(2)));
+        assert_eq!(found("narrow", "alone://"), None);
+        assert_eq!(found("guest", "nowhere://"), None);
+    }
 }

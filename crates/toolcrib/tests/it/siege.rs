@@ -205,3 +205,27 @@ fn a_change_while_nobody_listened_is_told_when_somebody_does() {
         heard.push_str(&String::from_utf8_lossy(&buffer[..read]));
     }
 }
+
+#[test]
+fn an_old_client_that_only_asks_is_told_to_wait() {
+    let folder = two_servers();
+    let serving = Serving::start(folder.path());
+    let mut stream = TcpStream::connect(&serving.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let head = format!("GET /sse HTTP/1.1\r\nHost: {}\r\n\r\n", serving.address);
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut heard = String::new();
+    let mut buffer = [0; 1024];
+    while !heard.contains("/messages?session=") || !heard.ends_with("\n\r\n") {
+        let read = stream.read(&mut buffer).unwrap();
+        heard.push_str(&String::from_utf8_lossy(&buffer[..read]));
+    }
+    let path = heard.split("data: ").nth(1).unwrap().split('\n').next().unwrap().to_owned();
+    let mut answers = std::collections::BTreeMap::new();
+    for id in 0..300 {
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "mcp__a__hang" } });
+        let status = serving.request("POST", &path, &[], &body.to_string()).status;
+        *answers.entry(status).or_insert(0) += 1;
+    }
+    assert_eq!(answers, [(202, 256), (503, 44)].into());
+}
