@@ -333,7 +333,7 @@ impl Drop for Unanswered<'_> {
             Link::Pipe(link) => link.try_send(note),
             Link::Sse(link) => link.send_later(note),
             // In the modern era, closing the stream says it.
-            Link::Streamable(link) if !self.core.meta.is_empty() => drop(link.stop.clone()),
+            Link::Streamable(_) if !self.core.meta.is_empty() => {}
             Link::Streamable(link) => link.send_later(method, note),
         }
     }

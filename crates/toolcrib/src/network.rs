@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use toolcrib_catalogue::{NameStyle, Problem, nearest};
 use toolcrib_server::{AccessSettings, GroupSettings, Lists, Pattern};
 use toolcrib_sources::mcp::Lookup;
+use toolcrib_wire::text::Masker;
 
 /// What `network.yaml` means.
 #[derive(Debug, Clone)]
@@ -198,12 +199,20 @@ fn parse(text: &str) -> Result<Written, NetworkError> {
         let cause = cause.lines().next().unwrap_or_default();
         let cause = cause.split(" at line ").next().unwrap_or_default();
         let cause = cause.split(", set ").next().unwrap_or_default();
-        let cause = if text.contains("auth_token:") && cause.contains("invalid") {
-            "a value is of the wrong type".to_owned()
-        } else {
-            cause.to_owned()
-        };
+        let cause = Masker::new(tokens_in(text)).mask(cause).into_owned();
         NetworkError::Unreadable { place: place.unwrap_or_default(), cause }
+    })
+}
+
+/// Whatever stands behind `auth_token:` in a text that could not be read.
+fn tokens_in(text: &str) -> impl Iterator<Item = String> {
+    text.split("auth_token:").skip(1).map(|rest| {
+        let value = rest.trim_start_matches(|c: char| c.is_whitespace() || "[{'\"".contains(c));
+        value
+            .split(|c: char| c.is_whitespace() || ",]}'\"".contains(c))
+            .next()
+            .unwrap_or_default()
+            .to_owned()
     })
 }
 

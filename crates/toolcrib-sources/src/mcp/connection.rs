@@ -137,7 +137,7 @@ impl Connection {
 
     /// Asks the server for its tools now.
     pub async fn refresh(&self) -> Result<Arc<[Arc<Tool>]>, CallError> {
-        let deadline = Instant::now() + self.shared.config.handshake_timeout;
+        let deadline = self.shared.patience();
         let peer = self.shared.ready_peer(deadline).await?;
         let listed =
             listing::list(&peer, &self.shared.config.name, deadline, self.shared.options.lists)
@@ -241,7 +241,7 @@ impl Shared {
 
     /// From the first list of tools to the end of the connection.
     async fn live(&self, peer: &Arc<Peer>) -> Again {
-        let deadline = Instant::now() + self.config.handshake_timeout;
+        let deadline = self.patience();
         match listing::list(peer, &self.config.name, deadline, self.options.lists).await {
             Ok(listed) => self.store(listed),
             Err(error) => {
@@ -270,7 +270,7 @@ impl Shared {
         loop {
             self.changed.0.notified().await;
             let begin = Instant::now();
-            let deadline = begin + self.config.handshake_timeout;
+            let deadline = self.patience();
             match listing::list(peer, &self.config.name, deadline, self.options.lists).await {
                 Ok(listed) => self.store(listed),
                 Err(error) => {
@@ -281,6 +281,11 @@ impl Shared {
             }
             sleep_until(begin + REFRESH).await;
         }
+    }
+
+    /// Until when a list is waited for.
+    pub(super) fn patience(&self) -> Instant {
+        Instant::now() + self.config.handshake_timeout.min(LONGEST)
     }
 
     fn store(&self, listed: Listed) {

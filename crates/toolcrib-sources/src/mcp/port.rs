@@ -3,7 +3,6 @@
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use tokio::time::Instant;
 use toolcrib_catalogue::{
     BoxFuture, CallContext, CallError, CallTool, Json, Listener, Offers, Outcome, Problem, Source,
     SourceState, Tool, ToolServer,
@@ -72,7 +71,7 @@ impl ToolServer for Connection {
     /// All tools. What was listed before will do if the server tells of changes, or if the
     /// configuration says so.
     async fn list_tools(&self) -> Result<Vec<Arc<Tool>>, CallError> {
-        let deadline = Instant::now() + self.shared.config.handshake_timeout;
+        let deadline = self.shared.patience();
         let peer = self.shared.ready_peer(deadline).await?;
         let fresh = self.shared.config.cache_tools || peer.greeting().tools_change;
         let tools = if fresh { self.tools() } else { self.refresh().await? };

@@ -13,7 +13,7 @@ use tokio::{
 };
 use toolcrib::{Network, NetworkError, Workspace, environment};
 use toolcrib_catalogue::{Source, SourceState};
-use toolcrib_server::{Access, Door, Gateway, HttpSettings, Settings, Tls, serve_stdio};
+use toolcrib_server::{Access, Caller, Door, Gateway, HttpSettings, Settings, Tls, serve_stdio};
 use toolcrib_sources::mcp::{Connection, Lists};
 
 use super::Failure;
@@ -38,6 +38,13 @@ pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
     let workspace = Workspace::open(asked.folder, &environment, Lists::Everything)?;
     let network = Network::read(&workspace.folder, &environment)?;
     let access = Access::new(&network.access);
+    // Whatever is refused is refused before anything runs.
+    let way = if asked.stdio {
+        let caller = access.local(asked.group);
+        Way::Stdio(caller.ok_or_else(|| unknown_group(asked.group, &access))?)
+    } else {
+        Way::Http(address(&network, asked.listen, &access)?)
+    };
     let servers = workspace.start(&workspace.server_names());
     let settings = Settings {
         name: "toolcrib".to_owned(),
@@ -46,23 +53,25 @@ pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
     };
     let inputs = workspace.inputs(&servers);
     terminal::warn(&workspace.problems);
-    let ended = if asked.stdio {
-        let caller = access.local(asked.group);
-        let caller = caller.ok_or_else(|| unknown_group(asked.group, &access))?;
-        let gateway = Gateway::start(inputs, access, settings);
-        serve_stdio(&gateway, caller).await;
-        gateway.close().await;
-        Ok(ExitCode::SUCCESS)
-    } else {
-        let address = address(&network, asked.listen, &access)?;
-        let gateway = Gateway::start(inputs, access, settings);
-        let ended =
-            serve_http(asked.folder, &workspace, &network, &gateway, &servers, address).await;
-        gateway.close().await;
-        ended
+    let gateway = Gateway::start(inputs, access, settings);
+    let ended = match way {
+        Way::Stdio(caller) => {
+            serve_stdio(&gateway, caller).await;
+            Ok(ExitCode::SUCCESS)
+        }
+        Way::Http(address) => {
+            serve_http(asked.folder, &workspace, &network, &gateway, &servers, address).await
+        }
     };
+    gateway.close().await;
     workspace.close().await;
     ended
+}
+
+/// How clients come in.
+enum Way {
+    Stdio(Caller),
+    Http(SocketAddr),
 }
 
 pub(crate) fn unknown_group(group: Option<&str>, access: &Access) -> Failure {

@@ -231,6 +231,8 @@ fn a_start_that_would_leave_the_door_open_is_refused() {
         ("external_access: { groups: { a: { auth_token_env: NO_SUCH_VARIABLE_HERE } } }", &[]),
         ("external_access: { auth_token: hunter22, groups: { a: { auth_token: hunter22 } } }", &[]),
         ("external_access: { auth_token: [hunter22] }", &[]),
+        ("external_access: { auth_token: hunter22, anonymous: hunter22 }", &[]),
+        ("external_access:\n  auth_token: 'hunter22'\n  hunter22", &[]),
         ("external_access: { exposed_tools: all }", &[]),
         ("listen: somewhere", &[]),
         ("names: { upstream: short }", &[]),
@@ -241,6 +243,18 @@ fn a_start_that_would_leave_the_door_open_is_refused() {
         report.push_str(&format!("{network} {args:?}\n{}\n", refused(network, args)));
     }
     insta::assert_snapshot!(report);
+}
+
+#[test]
+fn what_is_refused_is_refused_before_anything_runs() {
+    let folder = Folder::new();
+    let notes = folder.file("notes");
+    let plan = Plan::legacy().tool("echo", Act::Echo).notes(&notes);
+    folder.write("mcp.json", json!({ "mcpServers": { "a": entry(&plan) } }).to_string());
+    for args in [&["serve", "--listen", "0.0.0.0:0"][..], &["serve", "--stdio", "--group", "x"]] {
+        assert_eq!(crate::kit::toolcrib(folder.path(), args).code, 2);
+    }
+    assert!(!notes.exists(), "a server was started");
 }
 
 /// A client on standard input and output, by hand.
