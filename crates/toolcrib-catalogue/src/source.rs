@@ -41,7 +41,21 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Waits until the version is another than `version`.
     fn changed_since(&self, version: u64) -> BoxFuture<'_, ()>;
 
+    /// Who hears from now on what the source says of its own accord.
+    fn listen(&self, _listener: Arc<dyn Listener>) {}
+
+    /// Tells the source something on behalf of a client.
+    fn tell(&self, _method: &'static str, _visitor: &dyn Visitor) {}
+
+    /// Whether all visitors share it. One that they do not share keeps a state for each.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     /// Sends one request and returns its result.
+    ///
+    /// `resources/subscribe`, `resources/unsubscribe` and `logging/setLevel` are wishes that stay: a
+    /// source that has to connect anew says them again.
     fn request<'a>(
         &'a self,
         method: &'a str,
@@ -99,14 +113,39 @@ pub struct CallContext {
     pub retries: Option<u32>,
     /// The caller knows that doing this twice does no harm.
     pub repeatable: bool,
-    /// Who hears how it goes on.
+    /// Who hears how it goes on, and answers what the source asks meanwhile.
     pub listener: Option<Arc<dyn Listener>>,
+    /// The client that asks, if it is one that stays.
+    pub visitor: Option<Arc<dyn Visitor>>,
 }
 
-/// Hears how a request goes on. Must not block.
+/// Hears what a source says, and answers what it asks. Must not block.
 pub trait Listener: Send + Sync + fmt::Debug {
-    /// A notification that belongs to the request.
+    /// A notification.
     fn notified(&self, method: &str, params: Option<Json>);
+
+    /// The source asks something. Nothing where nobody can answer that.
+    fn asked(&self, _method: &str, _params: Option<Json>) -> Option<Answering> {
+        None
+    }
+}
+
+/// The answer to something that a source asked, when it comes.
+pub type Answering = BoxFuture<'static, Result<Json, CallError>>;
+
+/// A client that stays for a while: it asks more than once, and can be told and asked things in between.
+pub trait Visitor: Listener {
+    /// Which one this is; no other has the same.
+    fn key(&self) -> u64;
+
+    /// Resolves when it is gone.
+    fn ended(&self) -> BoxFuture<'static, ()>;
+
+    /// Whether it has folders to show.
+    fn has_roots(&self) -> bool;
+
+    /// How much it wants to hear of what sources log, if it has said so.
+    fn level(&self) -> Option<&'static str>;
 }
 
 /// Whose fault it is that a call failed.

@@ -8,15 +8,22 @@ use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use toolcrib_catalogue::{Blame, CallContext, CallError, Json, Listener};
+use toolcrib_catalogue::{Blame, CallContext, CallError, Json, Listener, Visitor};
 use toolcrib_wire::{
     Era, Revision, RpcError,
     frame::{INTERNAL_ERROR, METHOD_NOT_FOUND},
     json::{member, members},
+    modern::unfinished,
     revision::META_SERVER,
 };
 
-use crate::{access::Caller, gateway::Gateway, snapshot::Lists};
+use crate::{
+    access::Caller,
+    gateway::Gateway,
+    snapshot::Lists,
+    visit::{Here, LEVELS, Visit, level_of},
+    watching::{MAX_WATCHED, Watcher},
+};
 
 /// The params are not what the method takes.
 pub(crate) const INVALID_PARAMS: i64 = -32602;
@@ -37,8 +44,18 @@ pub(crate) struct Asked<'a> {
     pub(crate) era: Era,
     pub(crate) method: &'a str,
     pub(crate) params: Option<Bytes>,
-    /// Who hears of progress.
+    /// Who hears how it goes on.
     pub(crate) listener: Option<Arc<dyn Listener>>,
+    /// The client, if it is one that stays.
+    pub(crate) visit: Option<Arc<Visit>>,
+}
+
+impl Asked<'_> {
+    /// What goes along with the request.
+    fn context(&self) -> CallContext {
+        let visitor = self.visit.clone().map(|it| Arc::new(Here(it)) as Arc<dyn Visitor>);
+        CallContext { listener: self.listener.clone(), visitor, ..CallContext::default() }
+    }
 }
 
 /// Answers a request: with a result, or with an error object.
@@ -54,6 +71,9 @@ pub(crate) async fn answer(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes,
         ("prompts/get", _) => get_prompt(gateway, asked).await,
         ("resources/read", _) => read_resource(gateway, asked).await,
         ("completion/complete", _) => complete_argument(gateway, asked).await,
+        ("logging/setLevel", Era::Legacy) => set_level(gateway, asked).await,
+        ("resources/subscribe", Era::Legacy) => subscribe(gateway, asked).await,
+        ("resources/unsubscribe", Era::Legacy) => unsubscribe(gateway, asked).await,
         (method, _) => Err(unknown_method(method)),
     }
 }
@@ -98,7 +118,11 @@ pub(crate) fn initialize(
 /// What we offer: whatever some server offers may come along later.
 fn capabilities() -> Value {
     let changes = json!({ "listChanged": true });
-    json!({ "tools": changes, "prompts": changes, "resources": changes, "completions": {} })
+    let resources = json!({ "subscribe": true, "listChanged": true });
+    json!({
+        "tools": changes, "prompts": changes, "resources": resources,
+        "completions": {}, "logging": {},
+    })
 }
 
 fn discover(gateway: &Gateway) -> Bytes {
@@ -155,6 +179,70 @@ fn list(
     Ok(text.into())
 }
 
+/// A client says how much it wants to hear of what servers log.
+async fn set_level(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
+    let params = asked.params.as_deref().unwrap_or(b"{}");
+    let level = member(params, "level").and_then(|at| level_of(&params[at]));
+    let level = level.ok_or_else(|| invalid(format!("`level` must be one of {LEVELS:?}")))?;
+    if let Some(visit) = &asked.visit {
+        gateway.set_level(visit, level).await;
+    }
+    Ok(Bytes::from_static(b"{}"))
+}
+
+/// A client watches a resource from now on.
+async fn subscribe(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
+    let (source, uri) = watchable(gateway, &asked)?;
+    let Some(visit) = asked.visit.clone() else { return Err(unknown_method(asked.method)) };
+    if MAX_WATCHED <= visit.watched.lock().len() {
+        return Err(invalid(format!("more than {MAX_WATCHED} resources cannot be watched")));
+    }
+    let here = Here(Arc::clone(&visit));
+    let (key, out, caller) = (here.key(), visit.own().clone(), asked.caller);
+    let watcher = Watcher { key, caller, out, subscription: None };
+    gateway.watch(source, &uri, watcher, Some(Arc::new(here))).await.map_err(rpc)?;
+    visit.watched.lock().insert((source, uri));
+    Ok(Bytes::from_static(b"{}"))
+}
+
+/// A client watches a resource no longer.
+async fn unsubscribe(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
+    let (source, uri) = watchable(gateway, &asked)?;
+    let Some(visit) = asked.visit else { return Err(unknown_method(asked.method)) };
+    let here = Here(Arc::clone(&visit));
+    visit.watched.lock().remove(&(source, uri.clone()));
+    gateway.unwatch(source, &uri, here.key(), Some(Arc::new(here))).await.map_err(rpc)?;
+    Ok(Bytes::from_static(b"{}"))
+}
+
+/// The resource that a legacy client names, and whose it is.
+fn watchable(gateway: &Gateway, asked: &Asked<'_>) -> Result<(usize, String), RpcError> {
+    let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
+    let (uri, _) = string_in(&params, "uri")?;
+    match gateway.snapshot().resource(&asked.caller, &uri) {
+        Some(source) => Ok((source, uri)),
+        None => Err(not_found(asked.era, &uri)),
+    }
+}
+
+fn not_found(era: Era, uri: &str) -> RpcError {
+    RpcError {
+        code: if era == Era::Modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND },
+        message: "Resource not found".to_owned(),
+        data: Some(json!({ "uri": uri }).to_string().into()),
+    }
+}
+
+/// An error of a source as a client hears it, where there is no result to say it in.
+fn rpc(error: CallError) -> RpcError {
+    match error {
+        CallError::Rpc { code, message, data } => {
+            RpcError { code, message, data: data.map(Json::into_bytes) }
+        }
+        error => RpcError { code: INTERNAL_ERROR, message: error.to_string(), data: None },
+    }
+}
+
 async fn get_prompt(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
     let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
     let (name, at) = string_in(&params, "name")?;
@@ -169,15 +257,15 @@ async fn read_resource(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, Rpc
     let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
     let (uri, _) = string_in(&params, "uri")?;
     let era = asked.era;
-    let not_found = || RpcError {
-        code: if era == Era::Modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND },
-        message: "Resource not found".to_owned(),
-        data: Some(json!({ "uri": uri }).to_string().into()),
-    };
-    let source = gateway.snapshot().resource(&asked.caller, &uri).ok_or_else(not_found)?;
+    let source = gateway.snapshot().resource(&asked.caller, &uri);
+    let source = source.ok_or_else(|| not_found(era, &uri))?;
     match hand_on(gateway, source, asked, params).await {
-        Ok(result) if era == Era::Modern => Ok(cacheable(&result, scope(gateway))),
-        Err(error) if era == Era::Modern && error.code == RESOURCE_NOT_FOUND => Err(not_found()),
+        Ok(result) if era == Era::Modern && unfinished(&result).is_none() => {
+            Ok(cacheable(&result, scope(gateway)))
+        }
+        Err(error) if era == Era::Modern && error.code == RESOURCE_NOT_FOUND => {
+            Err(not_found(era, &uri))
+        }
         answer => answer,
     }
 }
@@ -211,22 +299,25 @@ async fn hand_on(
     params: Bytes,
 ) -> Result<Bytes, RpcError> {
     let source = gateway.source(source).ok_or_else(|| unknown_method(asked.method))?;
-    let context =
-        CallContext { listener: asked.listener, repeatable: true, ..CallContext::default() };
-    match source.request(asked.method, Json::from_scanned(params), context).await {
-        Ok(result) if !result.is_object() => {
-            let message = "the server's answer is not an object".to_owned();
-            Err(RpcError { code: INTERNAL_ERROR, message, data: None })
-        }
-        Ok(result) if asked.era == Era::Modern => Ok(complete(result.into_bytes())),
-        Ok(result) => Ok(result.into_bytes()),
-        Err(CallError::Rpc { code, message, data }) => {
-            Err(RpcError { code, message, data: data.map(Json::into_bytes) })
-        }
-        Err(error) => {
-            Err(RpcError { code: INTERNAL_ERROR, message: error.to_string(), data: None })
-        }
-    }
+    let context = CallContext { repeatable: true, ..asked.context() };
+    let result = source.request(asked.method, Json::from_scanned(params), context).await;
+    result.and_then(|it| usable(it, asked.era)).map_err(rpc)
+}
+
+/// A result as a client of this era can use it.
+fn usable(result: Json, era: Era) -> Result<Bytes, CallError> {
+    let cause = if !result.is_object() {
+        "the server's answer is not an object".to_owned()
+    } else if era == Era::Modern {
+        return Ok(complete(result.into_bytes()));
+    } else if let Some(kind) = unfinished(result.as_bytes()) {
+        // A modern server asks by its result, which only a modern client can answer.
+        let kind = kind.escape_debug();
+        format!("the server answered `{kind}`, which a client of this revision cannot act on")
+    } else {
+        return Ok(result.into_bytes());
+    };
+    Err(CallError::Malformed { cause })
 }
 
 /// `params` with another string in this place.
@@ -263,7 +354,7 @@ fn cacheable(result: &Bytes, scope: &str) -> Bytes {
 }
 
 async fn call(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
-    let params = asked.params.unwrap_or_else(|| Bytes::from_static(b"{}"));
+    let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
     let (name, at) = string_in(&params, "name")?;
     if let Some(arguments) = member(&params, "arguments")
         && !matches!(params[arguments].first(), Some(b'{' | b'n'))
@@ -276,20 +367,13 @@ async fn call(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
     let source = gateway.source(entry.listing);
     let source = source.ok_or_else(|| invalid(format!("Unknown tool: {}", name.escape_debug())))?;
     let params = replaced(&params, &at, &entry.tool.name);
-    let context = CallContext { listener: asked.listener, ..CallContext::default() };
-    let result = source.request("tools/call", Json::from_scanned(params), context).await;
-    let result = match result {
-        Ok(result) if result.is_object() => result.into_bytes(),
-        Ok(_) => {
-            let cause = "the server's answer is not an object".to_owned();
-            failed(&name, &CallError::Malformed { cause })
-        }
-        Err(CallError::Rpc { code, message, data }) => {
-            return Err(RpcError { code, message, data: data.map(Json::into_bytes) });
-        }
-        Err(error) => failed(&name, &error),
-    };
-    Ok(if asked.era == Era::Modern { complete(result) } else { result })
+    let result = source.request("tools/call", Json::from_scanned(params), asked.context()).await;
+    match result.and_then(|it| usable(it, asked.era)) {
+        Err(error @ CallError::Rpc { .. }) => Err(rpc(error)),
+        Err(error) if asked.era == Era::Modern => Ok(complete(failed(&name, &error))),
+        Err(error) => Ok(failed(&name, &error)),
+        answer => answer.map_err(rpc),
+    }
 }
 
 /// A string among the params, and where it stands.

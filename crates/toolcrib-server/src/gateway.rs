@@ -1,19 +1,29 @@
 //! The gateway: sources on one side, callers on the other, and a snapshot between them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolcrib_catalogue::{
-    Catalogue, Listing, NameStyle, Offers, Origin, Problem, Settings as Naming, Source,
-    SourceState, ToolFilter,
+    CallContext, Catalogue, Json, Listener, Listing, NameStyle, Offers, Origin, Problem,
+    Settings as Naming, Source, SourceState, ToolFilter, Visitor,
 };
 
 use crate::{
     access::{Access, Caller},
     snapshot::Snapshot,
+    visit::{Here, LEVELS, Out, Visit},
+    watching::Watching,
 };
 
 /// A gateway.
@@ -28,6 +38,10 @@ pub struct Gateway {
     changes: watch::Sender<u64>,
     settings: Settings,
     instructions: ArcSwap<Option<String>>,
+    /// The clients that are here just now.
+    visits: Mutex<HashMap<u64, Weak<Visit>>>,
+    next_key: AtomicU64,
+    pub(crate) watching: Watching,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }
@@ -44,6 +58,12 @@ pub struct Input {
     /// Which are taken.
     pub filter: ToolFilter,
 }
+
+/// A client says that its folders are others now.
+pub(crate) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+
+/// How long servers get to hear how much they are to log.
+const LEVEL: Duration = Duration::from_secs(2);
 
 /// How long clients get to let go once everything has ended.
 const CLOSING: Duration = Duration::from_secs(3);
@@ -66,6 +86,9 @@ impl Gateway {
         let empty =
             Snapshot::new(Catalogue::default(), Catalogue::default(), offers, Arc::new(access));
         let gateway = Arc::new(Self {
+            visits: Mutex::default(),
+            next_key: AtomicU64::new(1),
+            watching: Watching::new(inputs.len()),
             inputs,
             snapshot: ArcSwap::from_pointee(empty),
             built: Mutex::default(),
@@ -76,8 +99,9 @@ impl Gateway {
             stop: CancellationToken::new(),
         });
         gateway.rebuild();
-        for input in &gateway.inputs {
+        for (at, input) in gateway.inputs.iter().enumerate() {
             if let Some(source) = input.source.clone() {
+                source.listen(Arc::new(Heard { gateway: Arc::downgrade(&gateway), source: at }));
                 let this = Arc::clone(&gateway);
                 gateway.tasks.spawn(async move {
                     tokio::select! {
@@ -187,6 +211,74 @@ impl Gateway {
         }
     }
 
+    /// A client comes to stay for a while.
+    pub(crate) fn visit(self: &Arc<Self>, caller: Caller, own: Out) -> Arc<Visit> {
+        let key = self.next_key();
+        let visit = Arc::new(Visit::new(key, self, caller, own));
+        self.visits.lock().insert(key, Arc::downgrade(&visit));
+        visit
+    }
+
+    /// A client has left.
+    pub(crate) fn left(self: &Arc<Self>, key: u64, watched: &BTreeSet<(usize, String)>) {
+        self.visits.lock().remove(&key);
+        self.unwatch_later(key, watched.iter().cloned().collect(), None);
+    }
+
+    /// Tells every source something on behalf of a client.
+    pub(crate) fn tell(&self, method: &'static str, visit: &Arc<Visit>) {
+        for source in self.inputs.iter().filter_map(|it| it.source.as_ref()) {
+            source.tell(method, &Here(Arc::clone(visit)));
+        }
+    }
+
+    /// A number that nothing else here has.
+    pub(crate) fn next_key(&self) -> u64 {
+        self.next_key.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn here(&self) -> Vec<Arc<Visit>> {
+        self.visits.lock().values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// A client wants to hear so much of what servers log. Servers that all share are told what the most
+    /// curious client wants.
+    pub(crate) async fn set_level(&self, visit: &Arc<Visit>, level: u8) {
+        visit.set_level(level);
+        let most = self.here().iter().filter_map(|it| it.level()).min().unwrap_or(level);
+        let mut told = Vec::new();
+        for source in self.inputs.iter().filter_map(|it| it.source.clone()) {
+            let level = if source.is_shared() { most } else { level };
+            let params = Json::of(&json!({ "level": LEVELS[usize::from(level)] }));
+            let Ok(params) = params else { continue };
+            let visitor = Arc::new(Here(Arc::clone(visit))) as Arc<dyn Visitor>;
+            let context = CallContext { visitor: Some(visitor), ..CallContext::default() };
+            told.push(self.tasks.spawn(async move {
+                if let Err(error) = source.request("logging/setLevel", params, context).await {
+                    tracing::debug!(source = source.label(), %error, "its log level stays");
+                }
+            }));
+        }
+        // A server that is slow to hear it does not keep the client waiting.
+        let all = async {
+            for it in told {
+                it.await.ok();
+            }
+        };
+        drop(tokio::time::timeout(LEVEL, all).await);
+    }
+
+    /// Some source says something of its own accord that could be for anybody.
+    fn say_to_the_only_one(&self, source: usize, method: &str, params: Option<Json>) {
+        let snapshot = self.snapshot();
+        let mut here = self.here();
+        here.retain(|it| snapshot.shows(&it.caller, source));
+        // With more than one it could be of what another did.
+        if let [visit] = here.as_slice() {
+            Here(Arc::clone(visit)).notified(method, params);
+        }
+    }
+
     /// Whether every source is ready or has failed, and is listed as it is now.
     pub fn is_settled(&self) -> bool {
         let mut sources = self.inputs.iter().flat_map(|it| &it.source);
@@ -237,5 +329,27 @@ impl Gateway {
     /// Counts up with every snapshot.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+}
+
+/// Hears what one source says of its own accord.
+#[derive(Debug)]
+struct Heard {
+    gateway: Weak<Gateway>,
+    source: usize,
+}
+
+impl Listener for Heard {
+    fn notified(&self, method: &str, params: Option<Json>) {
+        let Some(gateway) = self.gateway.upgrade() else { return };
+        match (method, params) {
+            ("notifications/resources/updated", Some(params)) => {
+                gateway.updated(self.source, &params);
+            }
+            ("notifications/message" | "notifications/elicitation/complete", params) => {
+                gateway.say_to_the_only_one(self.source, method, params);
+            }
+            _ => {}
+        }
     }
 }

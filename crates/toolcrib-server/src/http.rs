@@ -8,6 +8,7 @@ mod body;
 mod patient;
 mod tls;
 mod streamable;
+mod answer;
 mod old;
 
 use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};

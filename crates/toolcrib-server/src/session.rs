@@ -10,11 +10,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use toolcrib_wire::{Id, Revision};
 
-use crate::{access::Caller, snapshot::Lists};
+use crate::{
+    access::Caller,
+    gateway::Gateway,
+    snapshot::Lists,
+    stream::{Keeping, Stream},
+    visit::{Out, Visit},
+};
 
 /// A session nobody has used for so long is forgotten.
 const IDLE: Duration = Duration::from_secs(30 * 60);
@@ -35,11 +42,14 @@ pub(crate) struct Sessions {
 /// One session.
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) caller: Caller,
+    pub(crate) visit: Arc<Visit>,
     pub(crate) revision: Revision,
-    /// Ends with the session.
-    pub(crate) ended: CancellationToken,
     pub(crate) in_flight: InFlight,
+    /// What belongs to none of its requests.
+    pub(crate) own: Arc<Stream>,
+    /// The streams of its requests, while they can be taken up again.
+    streams: Mutex<Vec<Arc<Stream>>>,
+    next_stream: AtomicU64,
     /// What the client last saw of its lists, so that it hears of what changed while it did not listen.
     pub(crate) seen: Mutex<Lists>,
     /// The stream on which it listens. A new one takes the place of the old.
@@ -59,14 +69,26 @@ impl Default for Sessions {
 
 impl Sessions {
     /// Opens a session; none where there are too many.
-    pub(crate) fn open(&self, caller: Caller, revision: Revision, seen: Lists) -> Option<String> {
+    pub(crate) fn open(
+        &self,
+        gateway: &Arc<Gateway>,
+        caller: Caller,
+        revision: Revision,
+        params: Option<&Bytes>,
+    ) -> Option<String> {
         let id = random_id()?;
         let now = self.now();
+        let seen = gateway.snapshot().lists(&caller);
+        let own = Arc::new(Stream::new(0, keeping(revision)));
+        let visit = gateway.visit(caller, Out::Stream(Arc::clone(&own)));
+        visit.greeted(params);
         let session = Session {
-            caller,
+            visit,
             revision,
-            ended: CancellationToken::new(),
             in_flight: InFlight::default(),
+            own,
+            streams: Mutex::default(),
+            next_stream: AtomicU64::new(1),
             seen: Mutex::new(seen),
             listening: Mutex::default(),
             used: AtomicU64::new(now),
@@ -86,14 +108,14 @@ impl Sessions {
     pub(crate) fn get(&self, id: &str, caller: &Caller) -> Option<Arc<Session>> {
         let session = self.open.lock().get(id).cloned()?;
         session.used.store(self.now(), Ordering::Relaxed);
-        (session.caller == *caller).then_some(session)
+        (session.visit.caller == *caller).then_some(session)
     }
 
     /// Ends a session.
     pub(crate) fn close(&self, id: &str, caller: &Caller) -> bool {
         let known = self.get(id, caller).is_some();
         if known && let Some(session) = self.open.lock().remove(id) {
-            session.ended.cancel();
+            session.visit.ended.cancel();
         }
         known
     }
@@ -103,8 +125,9 @@ impl Sessions {
         let mut open = self.open.lock();
         forget_idle(&mut open, self.now());
         open.retain(|_, it| {
-            keep(&it.caller) || {
-                it.ended.cancel();
+            it.streams.lock().retain(|it| !it.is_over());
+            keep(&it.visit.caller) || {
+                it.visit.ended.cancel();
                 false
             }
         });
@@ -124,7 +147,7 @@ fn forget_idle(open: &mut HashMap<String, Arc<Session>>, now: u64) {
         let idle = IDLE.as_secs() < now.saturating_sub(it.used.load(Ordering::Relaxed));
         // One with an open stream is held by it and counts as used.
         if idle && Arc::strong_count(it) == 1 {
-            it.ended.cancel();
+            it.visit.ended.cancel();
             return false;
         }
         true
@@ -134,10 +157,37 @@ fn forget_idle(open: &mut HashMap<String, Arc<Session>>, now: u64) {
 impl Session {
     /// Begins to listen; whoever listened before is told to stop.
     pub(crate) fn listen(&self) -> CancellationToken {
-        let new = self.ended.child_token();
+        let new = self.visit.ended.child_token();
         std::mem::replace(&mut *self.listening.lock(), new.clone()).cancel();
         new
     }
+}
+
+impl Session {
+    /// A stream for the answer to one request.
+    pub(crate) fn stream(&self) -> Stream {
+        let id = self.next_stream.fetch_add(1, Ordering::Relaxed);
+        Stream::new(id, keeping(self.revision))
+    }
+
+    /// Keeps a stream, so that it can be taken up again.
+    pub(crate) fn keep(&self, stream: &Arc<Stream>) {
+        let mut streams = self.streams.lock();
+        if MAX_IN_FLIGHT <= streams.len() {
+            streams.remove(0);
+        }
+        streams.push(Arc::clone(stream));
+    }
+
+    /// The stream of one of its requests.
+    pub(crate) fn kept(&self, id: u64) -> Option<Arc<Stream>> {
+        self.streams.lock().iter().find(|it| it.id() == id).cloned()
+    }
+}
+
+/// Since 2025-11-25 a stream may begin with an event that holds no message; clients before may choke.
+fn keeping(revision: Revision) -> Keeping {
+    Keeping::Numbered { begin: Revision::V2025_11_25 <= revision }
 }
 
 impl InFlight {

@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 use bytes::Bytes;
 use serde_json::Value;
 use toolcrib_catalogue::{Catalogue, Entry, Json, Offers, Resource};
-use toolcrib_wire::json;
+use toolcrib_wire::{Mirrored, json, mirrored};
 
 use crate::access::{Access, Caller, Pattern};
 
@@ -23,6 +23,8 @@ pub(crate) struct Snapshot {
     resources: HashMap<String, Vec<usize>>,
     /// Which URIs the templates of a source stand for.
     templates: Vec<(Pattern, usize)>,
+    /// Which arguments a modern client has to say in headers too, by tool. Few tools want any.
+    mirrored: HashMap<String, Vec<Mirrored>>,
     views: Vec<View>,
 }
 
@@ -73,7 +75,9 @@ impl Snapshot {
         }
         let groups = access.groups();
         let views = Vec::new();
-        let mut snapshot = Self { access, tools, prompts, offers, resources, templates, views };
+        let mirrored = wanted_in_headers(&tools);
+        let mut snapshot =
+            Self { access, tools, prompts, offers, resources, templates, mirrored, views };
         snapshot.views = (0..groups).map(|group| View::new(&snapshot, group)).collect();
         snapshot
     }
@@ -97,6 +101,16 @@ impl Snapshot {
         visible.filter(|it| *it).map(|_| entry)
     }
 
+    /// What a call has to say in headers too, if its tool wants that.
+    pub(crate) fn mirrored(&self, caller: &Caller, params: &Bytes) -> Option<&[Mirrored]> {
+        if self.mirrored.is_empty() {
+            return None;
+        }
+        let name: String = serde_json::from_slice(&params[json::member(params, "name")?]).ok()?;
+        self.tool(caller, &name)?;
+        self.mirrored.get(&name).map(Vec::as_slice)
+    }
+
     /// The prompt that a group knows by this name.
     pub(crate) fn prompt(&self, caller: &Caller, name: &str) -> Option<&Entry> {
         let entry = self.prompts.get(name)?;
@@ -113,6 +127,11 @@ impl Snapshot {
             let fits = |(pattern, at): &&(Pattern, usize)| view.sees(*at) && pattern.matches(uri);
             self.templates.iter().find(fits).map(|(_, at)| *at)
         })
+    }
+
+    /// Whether a caller sees a source.
+    pub(crate) fn shows(&self, caller: &Caller, source: usize) -> bool {
+        self.view(caller).is_some_and(|it| it.sees(source))
     }
 
     /// How many tools there are.
@@ -163,6 +182,16 @@ impl View {
     fn sees(&self, source: usize) -> bool {
         self.sources.get(source).copied().unwrap_or_default()
     }
+}
+
+/// What each tool wants in headers. One that says so wrongly wants nothing.
+fn wanted_in_headers(tools: &Catalogue) -> HashMap<String, Vec<Mirrored>> {
+    let wanted = |entry: &Entry| {
+        let schema = entry.tool.input_schema.as_ref()?;
+        let wanted = mirrored(schema.as_bytes()).ok().filter(|it| !it.is_empty())?;
+        Some((entry.name.to_string(), wanted))
+    };
+    tools.entries().iter().filter_map(wanted).collect()
 }
 
 /// `"name":[…]`.

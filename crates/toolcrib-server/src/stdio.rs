@@ -15,7 +15,7 @@ use tokio::{
     sync::{Semaphore, mpsc},
 };
 use tokio_util::sync::CancellationToken;
-use toolcrib_catalogue::{Json, Listener};
+use toolcrib_catalogue::{Listener, Visitor};
 use toolcrib_wire::{
     Era, Frame, FrameFault, Id, RpcError,
     frame::{notification, one_line, response},
@@ -25,10 +25,11 @@ use toolcrib_wire::{
 
 use crate::{
     access::Caller,
+    changes::{SeenLists, Wanted, listen_ended, subscribed},
     dispatch::{self, Asked},
-    gateway::Gateway,
+    gateway::{Gateway, ROOTS_CHANGED},
     session::InFlight,
-    snapshot::Lists,
+    visit::{Asker, Here, Out, Visit},
 };
 
 /// How many messages may wait to be written.
@@ -53,9 +54,10 @@ pub(crate) struct Conversation {
     caller: Caller,
     out: mpsc::Sender<Bytes>,
     in_flight: InFlight,
+    visit: Arc<Visit>,
     /// Set once a legacy client has shaken hands: from then on it hears of changes.
     greeted: OnceLock<()>,
-    ended: CancellationToken,
+    pub(crate) ended: CancellationToken,
     /// For requests that are being answered; more are not taken.
     room: Arc<Semaphore>,
 }
@@ -65,11 +67,12 @@ impl Conversation {
         gateway: Arc<Gateway>,
         caller: Caller,
         out: mpsc::Sender<Bytes>,
-        ended: CancellationToken,
     ) -> Arc<Self> {
         let (in_flight, greeted) = (InFlight::default(), OnceLock::new());
         let room = Arc::new(Semaphore::new(ROOM));
-        Arc::new(Self { gateway, caller, out, in_flight, greeted, ended, room })
+        let visit = gateway.visit(caller.clone(), Out::Queue(out.clone()));
+        let ended = visit.ended.clone();
+        Arc::new(Self { gateway, caller, out, in_flight, visit, greeted, ended, room })
     }
 
     /// Takes one message, or a batch of them; the answer goes out when it is ready. Returns false where
@@ -108,7 +111,7 @@ impl Conversation {
                 });
             }
             Ok(Frame::Notification { method, params }) => self.notified(&method, params.as_ref()),
-            Ok(Frame::Response { .. }) => {}
+            Ok(Frame::Response { id, answer }) => self.visit.answered(id.as_ref(), answer),
             Err(error) => {
                 let answer = refusal(&error.fault);
                 let text = match &error.id {
@@ -124,6 +127,9 @@ impl Conversation {
     async fn answer(self: &Arc<Self>, id: Id, method: &str, params: Option<Bytes>) {
         if method == "initialize" {
             let answer = dispatch::initialize(&self.gateway, params.as_ref());
+            if answer.is_ok() {
+                self.visit.greeted(params.as_ref());
+            }
             let answer = answer.as_ref().map(|(result, _)| &**result);
             self.say(response(&id, answer)).await;
             return;
@@ -136,7 +142,7 @@ impl Conversation {
             return;
         }
         if method == "subscriptions/listen" && era == Era::Modern {
-            self.listen(&id, &Wanted::read(params.as_ref())).await;
+            self.listen(&id, Wanted::read(params.as_ref())).await;
             return;
         }
         let Some(flight) = self.in_flight.begin(&id) else {
@@ -145,9 +151,19 @@ impl Conversation {
             self.say(response(&id, Err(&error))).await;
             return;
         };
-        let listener = Arc::new(Forward(self.out.clone()));
-        let listener = Some(listener as Arc<dyn Listener>);
-        let asked = Asked { caller: self.caller.clone(), era, method, params, listener };
+        let out = Out::Queue(self.out.clone());
+        let asker = match era {
+            Era::Modern => Asker::modern(out, params.as_ref()),
+            Era::Legacy => Asker::legacy(out, Arc::clone(&self.visit)),
+        };
+        let asked = Asked {
+            caller: self.caller.clone(),
+            era,
+            method,
+            params,
+            listener: Some(Arc::new(asker) as Arc<dyn Listener>),
+            visit: Some(Arc::clone(&self.visit)),
+        };
         let answer = tokio::select! {
             answer = dispatch::answer(&self.gateway, asked) => answer,
             // A request that was taken back is not answered.
@@ -162,6 +178,9 @@ impl Conversation {
                 if let Some(id) = cancelled_id(params) {
                     self.in_flight.cancel(&id);
                 }
+            }
+            "notifications/roots/list_changed" => {
+                self.gateway.tell(ROOTS_CHANGED, &self.visit);
             }
             "notifications/initialized" if self.greeted.set(()).is_ok() => {
                 let this = Arc::clone(self);
@@ -192,9 +211,12 @@ impl Conversation {
     }
 
     /// Tells a modern client whenever its lists change, until it takes the request back.
-    async fn listen(&self, id: &Id, wanted: &Wanted) {
+    async fn listen(&self, id: &Id, mut wanted: Wanted) {
         let Some(flight) = self.in_flight.begin(id) else { return };
         let mut lists = SeenLists::new(&self.gateway, &self.caller);
+        let out = Out::Queue(self.out.clone());
+        let visitor = Some(Arc::new(Here(Arc::clone(&self.visit))) as Arc<dyn Visitor>);
+        let _watched = wanted.watch(&self.gateway, &self.caller, id, &out, visitor).await;
         self.say(wanted.acknowledged(id)).await;
         let told = async {
             loop {
@@ -220,106 +242,6 @@ impl Conversation {
         if tokio::time::timeout(PATIENCE, self.out.send(text)).await.is_err() {
             self.ended.cancel();
         }
-    }
-}
-
-/// Hands progress on to the stream; what does not fit is left out, as progress may be.
-#[derive(Debug)]
-pub(crate) struct Forward(pub(crate) mpsc::Sender<Bytes>);
-
-impl Listener for Forward {
-    fn notified(&self, method: &str, params: Option<Json>) {
-        let text = notification(method, params.as_ref().map(Json::as_bytes));
-        if self.0.try_send(text).is_err() {
-            tracing::debug!("progress was left out: the client is slow or gone");
-        }
-    }
-}
-
-/// Knows which lists a caller saw last.
-#[derive(Debug)]
-pub(crate) struct SeenLists<'a> {
-    gateway: &'a Gateway,
-    caller: &'a Caller,
-    changes: tokio::sync::watch::Receiver<u64>,
-    seen: Lists,
-}
-
-impl<'a> SeenLists<'a> {
-    pub(crate) fn new(gateway: &'a Gateway, caller: &'a Caller) -> Self {
-        let changes = gateway.changes();
-        let seen = gateway.snapshot().lists(caller);
-        Self { gateway, caller, changes, seen }
-    }
-
-    /// For somebody who saw these lists, perhaps a while ago.
-    pub(crate) fn since(gateway: &'a Gateway, caller: &'a Caller, seen: Lists) -> Self {
-        let mut changes = gateway.changes();
-        // Look at once.
-        changes.mark_changed();
-        Self { gateway, caller, changes, seen }
-    }
-
-    /// Waits until some of the caller's lists are others, and names what to say of it; nothing when
-    /// the gateway is gone.
-    pub(crate) async fn changed(&mut self) -> Vec<&'static str> {
-        loop {
-            if self.changes.changed().await.is_err() {
-                return Vec::new();
-            }
-            let now = self.gateway.snapshot().lists(self.caller);
-            let before = std::mem::replace(&mut self.seen, now.clone());
-            let mut changed = Vec::new();
-            if now.tools != before.tools {
-                changed.push(TOOLS_CHANGED);
-            }
-            if now.prompts != before.prompts {
-                changed.push(PROMPTS_CHANGED);
-            }
-            if now.resources != before.resources || now.templates != before.templates {
-                changed.push(RESOURCES_CHANGED);
-            }
-            if !changed.is_empty() {
-                return changed;
-            }
-        }
-    }
-}
-
-const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
-const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
-const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
-
-/// What a modern client wants to hear of.
-#[derive(Debug, Clone)]
-pub(crate) struct Wanted(Vec<(&'static str, &'static str)>);
-
-impl Wanted {
-    pub(crate) fn read(params: Option<&Bytes>) -> Self {
-        let all = [
-            ("toolsListChanged", TOOLS_CHANGED),
-            ("promptsListChanged", PROMPTS_CHANGED),
-            ("resourcesListChanged", RESOURCES_CHANGED),
-        ];
-        let params: serde_json::Value =
-            params.and_then(|it| serde_json::from_slice(it).ok()).unwrap_or_default();
-        let wants = |key: &str| params["notifications"][key] == true;
-        Self(all.into_iter().filter(|(key, _)| wants(key)).collect())
-    }
-
-    pub(crate) fn wants(&self, method: &str) -> bool {
-        self.0.iter().any(|(_, it)| *it == method)
-    }
-
-    /// The first word on the stream: what will be told.
-    pub(crate) fn acknowledged(&self, id: &Id) -> Bytes {
-        let honoured: serde_json::Map<String, serde_json::Value> =
-            self.0.iter().map(|(key, _)| ((*key).to_owned(), true.into())).collect();
-        let honoured = serde_json::Value::Object(honoured);
-        let params = format!(
-            r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{honoured}}}"#
-        );
-        notification("notifications/subscriptions/acknowledged", Some(params.as_bytes()))
     }
 }
 
@@ -352,22 +274,9 @@ pub(crate) fn null_response(error: &RpcError) -> Bytes {
     json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string().into()
 }
 
-/// A note to a subscription.
-pub(crate) fn subscribed(id: &Id, method: &str) -> Bytes {
-    let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#);
-    notification(method, Some(params.as_bytes()))
-}
-
-pub(crate) fn listen_ended(id: &Id) -> String {
-    format!(
-        r#"{{"resultType":"complete","_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#
-    )
-}
-
 /// Serves one client on standard input and output until the input ends.
 pub async fn serve_stdio(gateway: &Arc<Gateway>, caller: Caller) {
     let (out, mut outgoing) = mpsc::channel::<Bytes>(QUEUE);
-    let ended = CancellationToken::new();
     let writer = gateway.tasks.spawn(async move {
         let mut stdout = tokio::io::stdout();
         while let Some(text) = outgoing.recv().await {
@@ -377,7 +286,8 @@ pub async fn serve_stdio(gateway: &Arc<Gateway>, caller: Caller) {
             }
         }
     });
-    let conversation = Conversation::new(Arc::clone(gateway), caller, out, ended.clone());
+    let conversation = Conversation::new(Arc::clone(gateway), caller, out);
+    let ended = conversation.ended.clone();
     let mut input = BufReader::new(tokio::io::stdin());
     loop {
         let mut line = Vec::new();

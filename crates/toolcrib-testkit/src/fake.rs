@@ -1,14 +1,24 @@
 //! The fake server itself, whatever it is reached over.
 
-use std::{fs::OpenOptions, io::Write, process::Command, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fs::OpenOptions,
+    io::Write,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use toolcrib_wire::{
     Frame, Id, RpcError,
-    frame::{notification, response},
+    frame::{notification, request, response},
 };
 
 use crate::plan::{Act, Fault, Plan, PlanTool, Speaks};
@@ -31,12 +41,16 @@ pub(crate) struct Fake {
     pub(crate) plan: Plan,
     tools: Mutex<Vec<PlanTool>>,
     greeted: Mutex<bool>,
+    /// What it has asked, and who waits for the answer.
+    asked: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
+    count: AtomicU64,
 }
 
 impl Fake {
     pub(crate) fn new(plan: Plan) -> Arc<Self> {
         let tools = Mutex::new(plan.tools.clone());
-        Arc::new(Self { plan, tools, greeted: Mutex::new(false) })
+        let (asked, count) = (Mutex::default(), AtomicU64::new(0));
+        Arc::new(Self { plan, tools, greeted: Mutex::new(false), asked, count })
     }
 
     /// Takes a message. What the server says of its own accord goes to `aside`.
@@ -48,7 +62,14 @@ impl Fake {
     ) -> Reaction {
         let frame = Frame::read(text).unwrap();
         self.note(text);
-        let Frame::Request { id, method, params } = frame else { return Reaction::Nothing };
+        let (id, method, params) = match frame {
+            Frame::Request { id, method, params } => (id, method, params),
+            Frame::Response { id, answer } => {
+                self.answered(id.as_ref(), answer);
+                return Reaction::Nothing;
+            }
+            Frame::Notification { .. } => return Reaction::Nothing,
+        };
         let params: Value =
             params.map(|it| serde_json::from_slice(&it).unwrap()).unwrap_or_else(|| json!({}));
         let known = match self.plan.speaks {
@@ -73,9 +94,45 @@ impl Fake {
                 aside.send(notification(method, Some(text.as_bytes()))).await.ok();
                 Reaction::Silence
             }
+            "logging/setLevel" => answer(&id, &json!({})),
             "tools/list" => self.list(&id, &params),
             "tools/call" => self.call(&id, &params, headers, aside).await,
             _ => self.unknown(&id, &method),
+        }
+    }
+
+    fn answered(&self, id: Option<&Id>, answer: Result<Bytes, RpcError>) {
+        let waiting = id.and_then(Id::as_number).and_then(|id| self.asked.lock().remove(&id));
+        let answer = match answer {
+            Ok(result) => serde_json::from_slice(&result).unwrap(),
+            Err(error) => json!(format!("{} {}", error.code, error.message)),
+        };
+        if let Some(waiting) = waiting {
+            waiting.send(answer).ok();
+        }
+    }
+
+    /// Asks the client something.
+    async fn ask(&self, method: &str, params: &str, aside: &mpsc::Sender<Bytes>) -> Value {
+        let id = 100 + self.count.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = oneshot::channel();
+        self.asked.lock().insert(id, sender);
+        let text = request(&Id::number(id), method, Some(params.as_bytes()));
+        aside.send(text).await.ok();
+        receiver.await.unwrap_or_default()
+    }
+
+    /// Says how a call goes on.
+    async fn say(&self, steps: usize, params: &Value, aside: &mpsc::Sender<Bytes>) {
+        for step in 0..steps {
+            let told = json!({ "level": "info", "logger": "fake", "data": step }).to_string();
+            aside.send(notification("notifications/message", Some(told.as_bytes()))).await.ok();
+            if let Some(token) = params["_meta"].get("progressToken") {
+                let told = json!({ "progressToken": token, "progress": step }).to_string();
+                let note = notification("notifications/progress", Some(told.as_bytes()));
+                aside.send(note).await.ok();
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
@@ -104,7 +161,7 @@ impl Fake {
     fn initialized(&self) -> Value {
         json!({
             "protocolVersion": self.plan.revision,
-            "capabilities": { "tools": { "listChanged": true } },
+            "capabilities": { "tools": { "listChanged": true }, "logging": {} },
             "serverInfo": { "name": "fake", "version": "1" },
         })
     }
@@ -204,13 +261,19 @@ impl Fake {
                 std::io::stderr().write_all(format!("{text}\n").as_bytes()).unwrap();
                 self.text(id, &echo)
             }
-            Act::Family => {
-                let mut child = Command::new("sh");
-                child.args(["-c", "trap '' TERM HUP INT; while :; do sleep 1; done"]);
-                child.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
-                let child = child.spawn().unwrap().id();
-                self.text(id, &format!("{} {child}", std::process::id()))
+            Act::Ask(method, asked) => {
+                let answer = self.ask(&method, &asked, aside).await;
+                self.text(id, &answer.to_string())
             }
+            Act::Say(steps) => {
+                self.say(steps, params, aside).await;
+                self.text(id, &echo)
+            }
+            Act::Count => {
+                let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+                self.text(id, &count.to_string())
+            }
+            Act::Family => self.text(id, &format!("{} {}", std::process::id(), stubborn_child())),
         }
     }
 
@@ -218,6 +281,14 @@ impl Fake {
         let result = json!({ "content": [{ "type": "text", "text": text }], "isError": false });
         answer(id, &self.dated(result))
     }
+}
+
+/// Starts a process that does not want to end.
+fn stubborn_child() -> u32 {
+    let mut child = Command::new("sh");
+    child.args(["-c", "trap '' TERM HUP INT; while :; do sleep 1; done"]);
+    child.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+    child.spawn().unwrap().id()
 }
 
 fn discovered() -> Value {

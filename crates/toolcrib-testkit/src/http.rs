@@ -155,8 +155,14 @@ impl Site {
             return refusal;
         }
         let (aside, mut notes) = mpsc::channel::<Bytes>(64);
-        let reaction = self.fake.take(&body, &headers, &aside).await;
-        drop(aside);
+        let (fake, calls) = (Arc::clone(&self.fake), text.contains("tools/call"));
+        let mut work = Box::pin(async move { fake.take(&body, &headers, &aside).await });
+        let reaction = tokio::select! {
+            biased;
+            reaction = &mut work => reaction,
+            Some(first) = notes.recv(), if calls => return streamed(work, first, notes),
+        };
+        drop(work);
         let stream = self.fake.plan.has(&Fault::Streams) || text.contains("subscriptions/listen");
         let answer = match reaction {
             Reaction::Nothing => return status(StatusCode::ACCEPTED),
@@ -255,8 +261,15 @@ impl Site {
         let Some(stream) = stream else { return status(StatusCode::NOT_FOUND) };
         let (aside, mut notes) = mpsc::channel::<Bytes>(64);
         let (fake, session) = (Arc::clone(&self.fake), session.to_owned());
-        let reaction = async { fake.take(&body, &headers, &aside).await };
-        let reaction = reaction.await;
+        let mut work = Box::pin(async move { fake.take(&body, &headers, &aside).await });
+        let reaction = loop {
+            tokio::select! {
+                biased;
+                reaction = &mut work => break reaction,
+                Some(note) = notes.recv() => drop(stream.send(Ok(event(&note))).await),
+            }
+        };
+        drop(work);
         match reaction {
             Reaction::Nothing | Reaction::Silence => {}
             Reaction::Send(answer) => drop(stream.send(Ok(event(&answer))).await),
@@ -290,6 +303,34 @@ fn event(text: &[u8]) -> Bytes {
     let lines: Vec<Vec<u8>> =
         text.split(|&b| b == b'\n').map(|line| [b"data: ", line, b"\n"].concat()).collect();
     [lines.concat(), b"\n".to_vec()].concat().into()
+}
+
+/// A stream of what is said before the answer, and the answer.
+fn streamed(
+    work: Pin<Box<impl Future<Output = Reaction> + Send + 'static>>,
+    first: Bytes,
+    mut notes: mpsc::Receiver<Bytes>,
+) -> Response<Bodies> {
+    let (sender, response) = events(None);
+    #[expect(clippy::disallowed_methods, reason = "it ends with its stream")]
+    tokio::spawn(async move {
+        let mut work = work;
+        sender.send(Ok(event(&first))).await.ok();
+        let answer = loop {
+            tokio::select! {
+                reaction = &mut work => break reaction,
+                Some(note) = notes.recv() => drop(sender.send(Ok(event(&note))).await),
+                () = sender.closed() => return,
+            }
+        };
+        while let Ok(note) = notes.try_recv() {
+            sender.send(Ok(event(&note))).await.ok();
+        }
+        if let Reaction::Send(answer) = answer {
+            sender.send(Ok(event(&answer))).await.ok();
+        }
+    });
+    response
 }
 
 /// An event stream, and what feeds it.

@@ -79,6 +79,12 @@ pub enum Act {
     Add(String),
     /// Says this on standard error, then echoes.
     Stderr(String),
+    /// Asks the client this, with these params, and gives back what it answers.
+    Ask(String, String),
+    /// Logs so many messages and, where it is wanted, says as often how far it is; then echoes.
+    Say(usize),
+    /// Gives back how often it was called.
+    Count,
     /// Gives back the id of its process, and of one that it starts and that does not want to end.
     Family,
 }

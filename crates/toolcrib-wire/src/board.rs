@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::{client::Inbox, error::RequestError};
+use crate::{client::Inbox, error::RequestError, frame::Id};
 
 pub(crate) type Answer = Result<Bytes, RequestError>;
 
@@ -22,15 +22,40 @@ pub(crate) struct Board {
 struct State {
     waiting: HashMap<u64, oneshot::Sender<Answer>>,
     listening: HashMap<u64, Listener>,
+    questions: HashMap<Id, Question>,
     ending: Option<Ending>,
 }
 
-/// Who wants to hear how a request goes on, and by which token it knows the request.
+/// Who wants to hear how a request goes on, and by which token for progress it knows the request.
 #[derive(Debug, Clone)]
 pub(crate) struct Listener {
-    pub(crate) token: Bytes,
+    pub(crate) token: Option<Bytes>,
     pub(crate) inbox: Arc<dyn Inbox>,
+    /// Whose request it is; nobody's where it is our own.
+    pub(crate) client: Option<u64>,
 }
+
+/// Something that the server has asked and nobody has answered yet.
+#[derive(Debug)]
+struct Question {
+    /// The request that it belongs to.
+    of: Option<u64>,
+    taken_back: CancellationToken,
+}
+
+/// Whom something that a server says concerns.
+#[derive(Debug)]
+pub(crate) enum Whose {
+    /// Whoever sent this request.
+    Of(u64, Arc<dyn Inbox>),
+    /// Nobody has a request open.
+    Nobodys,
+    /// Several have.
+    Unclear,
+}
+
+/// More questions of one server than this are not open at the same time.
+const MAX_QUESTIONS: usize = 64;
 
 /// How a connection ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,9 +83,63 @@ impl Board {
         self.state.lock().listening.insert(id, listener);
     }
 
-    /// Who wants to hear how request `id` goes on.
-    pub(crate) fn listener(&self, id: u64) -> Option<Listener> {
-        self.state.lock().listening.get(&id).cloned()
+    /// Who asked to hear of the progress of request `id`, and by which token.
+    pub(crate) fn progress(&self, id: u64) -> Option<(Bytes, Arc<dyn Inbox>)> {
+        let state = self.state.lock();
+        let listener = state.listening.get(&id)?;
+        Some((listener.token.clone()?, Arc::clone(&listener.inbox)))
+    }
+
+    /// Who listens to request `id`.
+    pub(crate) fn listener(&self, id: u64) -> Option<Arc<dyn Inbox>> {
+        self.state.lock().listening.get(&id).map(|it| Arc::clone(&it.inbox))
+    }
+
+    /// Whom something concerns that came on the stream of a request, or on one that all share. In that
+    /// case it must not reach one client when another may be meant.
+    pub(crate) fn whose(&self, stream: Option<u64>) -> Whose {
+        let state = self.state.lock();
+        let of = |(id, it): (&u64, &Listener)| Whose::Of(*id, Arc::clone(&it.inbox));
+        if let Some(found) = stream.and_then(|id| state.listening.get_key_value(&id)) {
+            return of(found);
+        }
+        let mut listening = state.listening.iter().filter(|(_, it)| it.client.is_some());
+        let Some(first) = listening.next() else { return Whose::Nobodys };
+        if listening.all(|(_, it)| it.client == first.1.client) {
+            of(first)
+        } else {
+            Whose::Unclear
+        }
+    }
+
+    /// The server asks something; the token is cancelled when it no longer wants to know, or the request
+    /// that it belongs to has ended. None where too much is open.
+    pub(crate) fn ask(&self, id: &Id, of: Option<u64>) -> Option<CancellationToken> {
+        let mut state = self.state.lock();
+        if MAX_QUESTIONS <= state.questions.len() || state.questions.contains_key(id) {
+            return None;
+        }
+        let taken_back = CancellationToken::new();
+        let question = Question { of, taken_back: taken_back.clone() };
+        state.questions.insert(id.clone(), question);
+        Some(taken_back)
+    }
+
+    /// A question has its answer.
+    pub(crate) fn answered(&self, id: &Id) {
+        self.state.lock().questions.remove(id);
+    }
+
+    /// The server takes a question back.
+    pub(crate) fn take_back(&self, id: &Id) {
+        if let Some(question) = self.state.lock().questions.get(id) {
+            question.taken_back.cancel();
+        }
+    }
+
+    /// Whether the server waits for an answer before it answers request `id`.
+    pub(crate) fn is_asked(&self, id: u64) -> bool {
+        self.state.lock().questions.values().any(|it| it.of == Some(id))
     }
 
     /// Nobody waits for request `id` any more.
@@ -68,6 +147,9 @@ impl Board {
         let mut state = self.state.lock();
         state.waiting.remove(&id);
         state.listening.remove(&id);
+        for question in state.questions.values().filter(|it| it.of == Some(id)) {
+            question.taken_back.cancel();
+        }
     }
 
     /// Hands an answer to whoever waits for it; late and unasked ones fall on the floor.

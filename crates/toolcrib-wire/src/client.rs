@@ -3,6 +3,7 @@
 use std::{
     fmt,
     ops::Range,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -17,7 +18,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     board::{Answer, Board, Ending, Listener},
     error::{ConnectError, RequestError},
-    frame::{self, Frame, FrameError, Id, METHOD_NOT_FOUND, RpcError},
+    frame::{self, Id, METHOD_NOT_FOUND, RpcError},
     handshake,
     http::Endpoint,
     json,
@@ -50,6 +51,8 @@ pub struct Options {
     pub name: String,
     /// Who we say that we are.
     pub identity: Identity,
+    /// What we say in a handshake that we can do: an object.
+    pub capabilities: Bytes,
     /// How long it may take until the server is ready.
     pub handshake: Duration,
     /// The largest message that is taken.
@@ -66,11 +69,19 @@ pub struct Options {
     pub masker: Masker,
 }
 
-/// Hears what a server says of its own accord. Must not block.
+/// Hears what a server says, of its own accord or while it answers a request. Must not block.
 pub trait Inbox: Send + Sync + fmt::Debug {
     /// A notification came.
     fn notified(&self, method: &str, params: Option<&Bytes>);
+
+    /// The server asks something. Nothing where nobody here can answer that.
+    fn asked(&self, _method: &str, _params: Option<&Bytes>) -> Option<Reply> {
+        None
+    }
 }
+
+/// The answer to a question of a server, when it comes. Dropped where nobody waits for it any more.
+pub type Reply = Pin<Box<dyn Future<Output = Result<Bytes, RpcError>> + Send>>;
 
 /// A request.
 #[derive(Debug, Clone, Default)]
@@ -81,8 +92,11 @@ pub struct Ask<'a> {
     pub params: Option<&'a [u8]>,
     /// When an answer comes too late.
     pub deadline: Option<Instant>,
-    /// Who hears of progress.
+    /// Who hears how it goes on, and answers what the server asks meanwhile.
     pub listener: Option<Arc<dyn Inbox>>,
+    /// Whose request this is, if not our own: where a server does not say which request a question
+    /// belongs to, it can only be answered while all requests are of one client.
+    pub client: Option<u64>,
     /// Arguments of a call that a modern HTTP server wants in headers too.
     pub mirrored: &'a [Mirrored],
 }
@@ -102,6 +116,8 @@ pub struct Greeting {
     pub capabilities: Bytes,
     /// Whether it tells when its tools change.
     pub tools_change: bool,
+    /// Whether it tells when some list of its changes.
+    pub lists_change: bool,
 }
 
 /// A connection to a server.
@@ -163,26 +179,50 @@ impl Peer {
     /// Progress that the caller asked for with a token goes to `listener`, under the caller's token;
     /// towards the server it has one of our own, since two callers may choose the same.
     pub async fn request(&self, ask: Ask<'_>) -> Result<Bytes, RequestError> {
-        let Ask { method, params, deadline, listener, mirrored } = ask;
+        let Ask { method, params, deadline, listener, client, mirrored } = ask;
         let begin = Instant::now();
         let id = self.core.next_id.fetch_add(1, Ordering::Relaxed);
         let mut unanswered = Unanswered { core: &self.core, id, sent: false, done: false };
-        let own_token = listener.and_then(|it| unanswered.listen(params, it));
+        let own_token = listener.and_then(|it| unanswered.listen(params, it, client));
         let answer = unanswered.ask(method, own_token.as_deref().or(params), mirrored);
-        let Some(deadline) = deadline else {
-            let answer = answer.await;
-            unanswered.done = true;
-            return answer;
+        let answered = match deadline {
+            None => Some(answer.await),
+            Some(deadline) => self.within(id, deadline, begin, answer).await,
         };
-        match tokio::time::timeout_at(deadline, answer).await {
-            Ok(answer) => {
-                unanswered.done = true;
-                answer
+        unanswered.done = answered.is_some();
+        answered.unwrap_or_else(|| {
+            Err(RequestError::TimedOut { after: begin.elapsed(), sent: unanswered.sent })
+        })
+    }
+
+    /// Waits for an answer until it comes too late. While the server itself waits for somebody's answer,
+    /// the clock stands still: people take longer than machines.
+    async fn within(
+        &self,
+        id: u64,
+        deadline: Instant,
+        begin: Instant,
+        answer: impl Future<Output = Answer>,
+    ) -> Option<Answer> {
+        tokio::pin!(answer);
+        let period = deadline.saturating_duration_since(begin).max(Duration::from_millis(1));
+        let mut deadline = deadline;
+        loop {
+            match tokio::time::timeout_at(deadline, &mut answer).await {
+                Ok(answer) => return Some(answer),
+                Err(_) if self.core.link.board().is_asked(id) => deadline += period,
+                Err(_) => return None,
             }
-            Err(_) => {
-                let after = deadline.saturating_duration_since(begin);
-                Err(RequestError::TimedOut { after, sent: unanswered.sent })
-            }
+        }
+    }
+
+    /// Tells the server something, if it can be told just now.
+    pub fn tell(&self, method: &'static str, params: Option<&[u8]>) {
+        let note = frame::notification(method, params);
+        match &self.core.link {
+            Link::Pipe(link) => link.try_send(note),
+            Link::Sse(link) => link.send_later(note),
+            Link::Streamable(link) => link.send_later(method, note),
         }
     }
 
@@ -210,7 +250,7 @@ impl Peer {
             }
             return;
         }
-        if !core.greeting.tools_change {
+        if !core.greeting.lists_change {
             return;
         }
         let (weak, stop, inbox) = (Arc::downgrade(core), core.stop.clone(), Arc::clone(inbox));
@@ -287,12 +327,18 @@ struct Unanswered<'a> {
 }
 
 impl Unanswered<'_> {
-    /// Puts our own token for progress in the place of the caller's, if there is one.
-    fn listen(&self, params: Option<&[u8]>, inbox: Arc<dyn Inbox>) -> Option<Bytes> {
-        let params = params?;
-        let at = progress_token(params)?;
-        let token = Bytes::copy_from_slice(&params[at.clone()]);
-        self.core.link.board().listen(self.id, Listener { token, inbox });
+    /// Notes who listens, and puts our own token for progress in the place of the caller's, if there
+    /// is one.
+    fn listen(
+        &self,
+        params: Option<&[u8]>,
+        inbox: Arc<dyn Inbox>,
+        client: Option<u64>,
+    ) -> Option<Bytes> {
+        let at = params.and_then(progress_token);
+        let token = at.clone().zip(params).map(|(at, it)| Bytes::copy_from_slice(&it[at]));
+        self.core.link.board().listen(self.id, Listener { token, inbox, client });
+        let (params, at) = (params?, at?);
         let own = self.id.to_string();
         Some([&params[..at.start], own.as_bytes(), &params[at.end..]].concat().into())
     }
@@ -360,98 +406,4 @@ fn name_of(method: &str, params: &[u8]) -> Option<String> {
     };
     let range = json::member(params, key)?;
     serde_json::from_slice(&params[range]).ok()
-}
-
-/// What one message of a stream is to somebody who waits for request `id`.
-pub(crate) enum Returned {
-    Answer(Answer),
-    Other,
-}
-
-/// Whether `text` is the answer to request `id`.
-pub(crate) fn returned(text: &Bytes, id: u64) -> Returned {
-    if is_batch(text) {
-        let mut parts = batch(text).into_iter().map(|it| returned(&it, id));
-        return parts.find(|it| matches!(it, Returned::Answer(_))).unwrap_or(Returned::Other);
-    }
-    match Frame::read(text) {
-        Ok(Frame::Response { id: Some(it), answer }) if it.as_number() == Some(id) => {
-            Returned::Answer(answer.map_err(RequestError::Rpc))
-        }
-        Ok(Frame::Response { id: None, answer: Err(error) }) => {
-            Returned::Answer(Err(RequestError::Rpc(error)))
-        }
-        Ok(_) => Returned::Other,
-        Err(error) if error.id.as_ref().and_then(Id::as_number) == Some(id) => {
-            Returned::Answer(Err(RequestError::Malformed { cause: error.to_string() }))
-        }
-        Err(_) => Returned::Other,
-    }
-}
-
-/// Whether a text is a batch, as servers of 2025-03-26 may send them.
-fn is_batch(text: &Bytes) -> bool {
-    text.trim_ascii_start().first() == Some(&b'[') && json::scan(text, |_, _| ()).is_ok()
-}
-
-/// The messages of a batch. A batch in a batch is none.
-fn batch(text: &Bytes) -> Vec<Bytes> {
-    let parts = json::members(text).into_iter().map(|(_, range)| text.slice(range));
-    parts.filter(|it| it.first() == Some(&b'{')).collect()
-}
-
-/// Hands a message to whom it concerns. Returns what to answer, if the server asked something.
-pub(crate) fn receive(
-    text: &Bytes,
-    board: &Board,
-    inbox: &dyn Inbox,
-) -> Result<Vec<Bytes>, FrameError> {
-    if is_batch(text) {
-        let parts = batch(text);
-        let replies = parts.iter().filter_map(|it| receive(it, board, inbox).ok());
-        return Ok(replies.flatten().collect());
-    }
-    let number = |id: Option<&Id>| id.and_then(Id::as_number);
-    match Frame::read(text) {
-        Ok(Frame::Response { id, answer }) => {
-            if let Some(id) = number(id.as_ref()) {
-                board.answer(id, answer.map_err(RequestError::Rpc));
-            }
-            Ok(Vec::new())
-        }
-        Ok(Frame::Notification { method, params }) => {
-            if !progress(&method, params.as_ref(), board) {
-                inbox.notified(&method, params.as_ref());
-            }
-            Ok(Vec::new())
-        }
-        Ok(Frame::Request { id, method, .. }) => Ok(vec![answer_to(&id, &method)]),
-        Err(error) => {
-            if let Some(id) = number(error.id.as_ref()) {
-                board.answer(id, Err(RequestError::Malformed { cause: error.to_string() }));
-            }
-            Err(error)
-        }
-    }
-}
-
-/// Hands progress to who asked for it, under its own token. Returns whether it was progress.
-fn progress(method: &str, params: Option<&Bytes>, board: &Board) -> bool {
-    let Some(params) = params.filter(|_| method == "notifications/progress") else { return false };
-    let token = json::member(params, "progressToken");
-    let id = token.clone().and_then(|it| serde_json::from_slice(&params[it]).ok());
-    if let (Some(at), Some(listener)) = (token, id.and_then(|id| board.listener(id))) {
-        let told = [&params[..at.start], &listener.token, &params[at.end..]].concat();
-        listener.inbox.notified(method, Some(&told.into()));
-    }
-    true
-}
-
-/// We have no user to ask and no files to show: what a server may ask us is whether we are there.
-fn answer_to(id: &Id, method: &str) -> Bytes {
-    if method == "ping" {
-        return frame::response(id, Ok(b"{}"));
-    }
-    let message = format!("toolcrib does not answer `{method}`");
-    frame::response(id, Err(&RpcError { code: METHOD_NOT_FOUND, message, data: None }))
 }

@@ -20,6 +20,7 @@ use crate::{
     frame::{self, Id, push_string},
     http::{Endpoint, Http},
     legacy_sse::SseLink,
+    modern::UNSUPPORTED_VERSION,
     revision::{Era, META_SERVER, Revision, with_meta},
     stdio::Pipe,
     streamable::{About, SESSION, Streamable},
@@ -27,6 +28,7 @@ use crate::{
 
 const DISCOVER: u64 = 1;
 const INITIALIZE: u64 = 2;
+const DISCOVER_AGAIN: u64 = 3;
 
 /// How long a server may think about `server/discover` before it gets `initialize` too.
 const PROBE: Duration = Duration::from_secs(4);
@@ -139,7 +141,7 @@ async fn greet<T>(
 }
 
 async fn greet_pipe(pipe: &Pipe, options: &Options) -> Result<Greeting, ConnectError> {
-    let discover = pipe.request(DISCOVER, discover_frame(options));
+    let discover = twice(|id| pipe.request(id, discover_frame(id, options)));
     let initialize = async { (pipe.request(INITIALIZE, initialize_frame(options)).await, ()) };
     match greet(discover, initialize, options).await? {
         Found::Modern(greeting) => Ok(greeting),
@@ -177,8 +179,10 @@ async fn streamable(
     };
     let old = Streamable { revision: None, ..link.clone() };
     let about = |method| About { method, ..About::default() };
-    let discover =
-        async { link.request(DISCOVER, about("server/discover"), discover_frame(options)).await.0 };
+    let asked = &link;
+    let discover = twice(|id| async move {
+        asked.request(id, about("server/discover"), discover_frame(id, options)).await.0
+    });
     let initialize = old.request(INITIALIZE, about("initialize"), initialize_frame(options));
     let (greeting, headers) = match greet(discover, initialize, options).await? {
         Found::Modern(greeting) => return Ok((Link::Streamable(link), greeting)),
@@ -201,15 +205,28 @@ fn is_final(error: &RequestError) -> bool {
     )
 }
 
-fn discover_frame(options: &Options) -> Bytes {
+/// Asks, and once more where a server refuses our revision and in the same breath says that it speaks it.
+async fn twice<F: Future<Output = Answer>>(ask: impl Fn(u64) -> F) -> Answer {
+    let answer = ask(DISCOVER).await;
+    let Err(RequestError::Rpc(error)) = &answer else { return answer };
+    let data: serde_json::Value =
+        error.data.as_ref().and_then(|it| serde_json::from_slice(it).ok()).unwrap_or_default();
+    let supported = data["supported"].as_array().into_iter().flatten();
+    let ours = { supported }.any(|it| it == Revision::V2026_07_28.as_str());
+    if error.code == UNSUPPORTED_VERSION && ours { ask(DISCOVER_AGAIN).await } else { answer }
+}
+
+fn discover_frame(id: u64, options: &Options) -> Bytes {
     let params = with_meta(None, &options.identity.modern_meta());
-    frame::request(&Id::number(DISCOVER), "server/discover", Some(&params))
+    frame::request(&Id::number(id), "server/discover", Some(&params))
 }
 
 fn initialize_frame(options: &Options) -> Bytes {
     let mut params = br#"{"protocolVersion":"#.to_vec();
     push_string(&mut params, &Revision::LAST_LEGACY.as_str());
-    params.extend_from_slice(br#","capabilities":{},"clientInfo":"#);
+    params.extend_from_slice(br#","capabilities":"#);
+    params.extend_from_slice(&options.capabilities);
+    params.extend_from_slice(br#","clientInfo":"#);
     params.extend_from_slice(&options.identity.json());
     params.push(b'}');
     frame::request(&Id::number(INITIALIZE), "initialize", Some(&params))
@@ -311,15 +328,18 @@ fn greeting(
     #[derive(Deserialize, Default)]
     #[serde(default, rename_all = "camelCase")]
     struct Capabilities {
-        tools: Tools,
+        tools: List,
+        prompts: List,
+        resources: List,
     }
     #[derive(Deserialize, Default)]
     #[serde(default, rename_all = "camelCase")]
-    struct Tools {
+    struct List {
         list_changed: bool,
     }
     let known: Option<Capabilities> =
         capabilities.and_then(|it| serde_json::from_str(it.get()).ok());
+    let Capabilities { tools, prompts, resources } = known.unwrap_or_default();
     let raw = capabilities.map(|it| result.slice_ref(it.get().as_bytes()));
     Greeting {
         revision,
@@ -327,6 +347,7 @@ fn greeting(
         server_version: info.version,
         instructions,
         capabilities: raw.unwrap_or_else(|| Bytes::from_static(b"{}")),
-        tools_change: known.unwrap_or_default().tools.list_changed,
+        tools_change: tools.list_changed,
+        lists_change: tools.list_changed || prompts.list_changed || resources.list_changed,
     }
 }

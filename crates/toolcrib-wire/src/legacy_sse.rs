@@ -10,9 +10,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     board::{Answer, Board},
-    client::{Inbox, receive},
+    client::Inbox,
     error::{ConnectError, RequestError},
     http::{Events, Http, authority, drain, refusal},
+    incoming::{Later, receive},
 };
 
 /// A connection to an HTTP+SSE server.
@@ -63,8 +64,8 @@ impl SseLink {
             if event.data.is_empty() || !matches!(&*event.event, "" | "message") {
                 continue;
             }
-            match receive(&event.data, &self.board, inbox) {
-                Ok(answers) => answers.into_iter().for_each(|it| self.send_later(it)),
+            match receive(&event.data, None, &self.board, inbox) {
+                Ok(answers) => answers.into_iter().for_each(|it| self.answer_later(it)),
                 Err(error) => tracing::warn!(%error, "not a message in a stream"),
             }
         }
@@ -104,6 +105,17 @@ impl SseLink {
         self.tasks.spawn(async move {
             if let Ok(Err(error)) = timeout(Duration::from_secs(5), this.send(frame)).await {
                 tracing::debug!(%error, "a note to a server was lost");
+            }
+        });
+    }
+
+    /// Posts the answer to a question of the server when it is known.
+    fn answer_later(&self, answer: Later) {
+        let this = self.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                answer = answer => this.send_later(answer),
+                () = this.stop.cancelled() => {}
             }
         });
     }

@@ -20,10 +20,11 @@ mod streamable;
 mod legacy_sse;
 mod mirror;
 mod client;
+mod incoming;
 mod handshake;
 
 pub use board::Ending;
-pub use client::{Ask, Greeting, Inbox, Options, Peer, Target};
+pub use client::{Ask, Greeting, Inbox, Options, Peer, Reply, Target};
 pub use error::{ConnectError, RequestError};
 pub use frame::{Frame, FrameError, FrameFault, Id, RpcError};
 pub use http::Endpoint;

@@ -78,20 +78,31 @@ fn read(name: &Value, kind: Option<&Value>, path: &[String]) -> Result<Mirrored,
     }
 }
 
-/// The headers for these arguments; one that is absent or null has none.
-pub(crate) fn headers(mirrored: &[Mirrored], arguments: &Value) -> Vec<(HeaderName, HeaderValue)> {
-    let header = |it: &Mirrored| {
-        let value = it.path.iter().try_fold(arguments, |value, key| value.get(key))?;
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Bool(flag) => flag.to_string(),
+impl Mirrored {
+    pub(crate) fn header(&self) -> &HeaderName {
+        &self.header
+    }
+
+    /// What the header says for these arguments; nothing where the argument is absent or null.
+    pub(crate) fn text(&self, arguments: &Value) -> Option<String> {
+        let value = self.path.iter().try_fold(arguments, |value, key| value.get(key))?;
+        match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Bool(flag) => Some(flag.to_string()),
             Value::Number(number) => {
                 let integer = number.as_i64().filter(|it| it.abs() <= SAFE_INTEGER)?;
-                integer.to_string()
+                Some(integer.to_string())
             }
-            _ => return None,
-        };
-        Some((it.header.clone(), HeaderValue::try_from(safe(&text)).ok()?))
+            _ => None,
+        }
+    }
+}
+
+/// The headers for these arguments.
+pub(crate) fn headers(mirrored: &[Mirrored], arguments: &Value) -> Vec<(HeaderName, HeaderValue)> {
+    let header = |it: &Mirrored| {
+        let value = HeaderValue::try_from(safe(&it.text(arguments)?)).ok()?;
+        Some((it.header.clone(), value))
     };
     mirrored.iter().filter_map(header).collect()
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::{
     frame::RpcError,
     json,
+    mirror::Mirrored,
     revision::{META_CAPABILITIES, META_VERSION, Revision},
 };
 
@@ -25,10 +26,13 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// Whether a request says of itself that it is modern: in its `_meta`, or by a version that no legacy
 /// client sends.
 pub fn is_modern(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> bool {
-    if method == "initialize" {
-        return false;
-    }
     let in_body = params.is_some_and(|it| meta_member(it, META_VERSION).is_some());
+    if method == "initialize" {
+        // Whatever version a handshake names, it is one. Without any, it is a modern request for what
+        // the modern era no longer has.
+        let names = params.is_some_and(|it| json::member(it, "protocolVersion").is_some());
+        return in_body && !names;
+    }
     let header = headers.get(VERSION).and_then(|it| it.to_str().ok());
     let in_header = header.is_some_and(|it| Revision::V2026_07_28.as_str() <= it);
     in_body || in_header
@@ -54,6 +58,32 @@ pub fn check(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> Resul
         // Without one, the request is refused for that.
         None => Ok(()),
     }
+}
+
+/// What kind of result this is, if it is not a complete one. Most say nothing, and are not read for that.
+pub fn unfinished(result: &[u8]) -> Option<String> {
+    memchr::memmem::find(result, b"\"resultType\"")?;
+    let at = json::member(result, "resultType")?;
+    let kind: String = serde_json::from_slice(&result[at]).unwrap_or_default();
+    (kind != "complete").then_some(kind)
+}
+
+/// Whether the headers of a call say what its arguments say, where the tool wants some of them there.
+pub fn check_mirrored(
+    headers: &HeaderMap,
+    mirrored: &[Mirrored],
+    params: &[u8],
+) -> Result<(), RpcError> {
+    let arguments = json::member(params, "arguments").map(|at| &params[at]);
+    let arguments = arguments.and_then(|it| serde_json::from_slice(it).ok()).unwrap_or_default();
+    mirrored.iter().try_for_each(|it| match it.text(&arguments) {
+        Some(text) => agree(headers, it.header(), &text),
+        None if headers.contains_key(it.header()) => {
+            let message = format!("Header mismatch: `{}` has no argument", it.header());
+            Err(RpcError { code: HEADER_MISMATCH, message, data: None })
+        }
+        None => Ok(()),
+    })
 }
 
 /// Checks what a modern request says of itself where there are no headers.

@@ -88,6 +88,10 @@ pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 /// The key of `_meta` that says what the asker can do.
 pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The key of a notification's `_meta` that says which subscription it belongs to.
+pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+/// The key of `_meta` that says which log messages the asker wants.
+pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// The key of a result's `_meta` that says who answered.
 pub const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 

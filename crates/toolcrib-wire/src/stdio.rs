@@ -24,13 +24,14 @@ use tokio::{
     sync::mpsc,
     time::timeout,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     board::{Answer, Board},
-    client::{Inbox, Options, receive},
+    client::{Inbox, Options},
     error::{ConnectError, RequestError},
     frame::one_line,
+    incoming::{Later, receive},
     text::{Masker, plain},
 };
 
@@ -111,7 +112,7 @@ impl Pipe {
         }
         if let Some(stdout) = child.stdout.take() {
             let reader = LineReader::new(stdout, max_frame);
-            let (board, replies) = (Arc::clone(&board), out.clone());
+            let (board, replies) = (Arc::clone(&board), Replies(out.clone(), tasks.clone()));
             let (ended, gone, words) = (ended.clone(), gone.clone(), Arc::clone(&last_words));
             tasks.spawn(async move {
                 tokio::select! {
@@ -280,13 +281,27 @@ async fn write_lines(
     }
 }
 
+/// Where answers to questions of the server go when they are known.
+struct Replies(mpsc::Sender<Bytes>, TaskTracker);
+
+impl Replies {
+    fn send_later(&self, answer: Later) {
+        let out = self.0.clone();
+        self.1.spawn(async move {
+            if out.try_send(answer.await).is_err() {
+                tracing::warn!("an answer to a server was dropped: its queue is full or closed");
+            }
+        });
+    }
+}
+
 /// Hands every message to whom it concerns, until the output ends.
 async fn read_frames<R: AsyncRead + Unpin>(
     mut reader: LineReader<R>,
     name: &str,
-    board: &Board,
+    board: &Arc<Board>,
     inbox: &dyn Inbox,
-    replies: &mpsc::Sender<Bytes>,
+    replies: &Replies,
     words: &LastWords,
 ) {
     let mut garbage = 0_u64;
@@ -299,14 +314,8 @@ async fn read_frames<R: AsyncRead + Unpin>(
                 return;
             }
         };
-        match receive(&line, board, inbox) {
-            Ok(answers) => {
-                for answer in answers {
-                    if replies.try_send(answer).is_err() {
-                        tracing::warn!(server = name, "an answer to the server was dropped");
-                    }
-                }
-            }
+        match receive(&line, None, board, inbox) {
+            Ok(answers) => answers.into_iter().for_each(|it| replies.send_later(it)),
             Err(error) => {
                 garbage += 1;
                 if garbage <= 5 || garbage.is_power_of_two() {

@@ -9,9 +9,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     board::{Answer, Board},
-    client::{Inbox, Returned, receive, returned},
+    client::Inbox,
     error::RequestError,
     http::{Http, drain, has_media_type, is_event_stream, refusal},
+    incoming::{Later, Returned, receive, returned},
     revision::Revision,
 };
 
@@ -128,7 +129,7 @@ impl Streamable {
                 if let Returned::Answer(answer) = returned(&event.data, id) {
                     return answer;
                 }
-                self.take(&event.data);
+                self.take(&event.data, Some(id));
             };
             let (Some(last), Some(_)) = (&last_id, &self.session) else {
                 return Err(RequestError::Lost { cause: ended });
@@ -164,6 +165,18 @@ impl Streamable {
         });
     }
 
+    /// Posts the answer to a question of the server when it is known.
+    fn answer_later(&self, answer: Later) {
+        let this = self.clone();
+        self.tasks.spawn(async move {
+            let answer = tokio::select! {
+                answer = answer => answer,
+                () = this.stop.cancelled() => return,
+            };
+            this.send_later("response", answer);
+        });
+    }
+
     /// Listens to what the server says of its own accord, for as long as the session lasts.
     pub(crate) fn listen(&self) {
         let this = self.clone();
@@ -190,7 +203,7 @@ impl Streamable {
                         last = event.id.or(last);
                         pause = event.retry.map_or(pause, clamp);
                         if !event.data.is_empty() {
-                            self.take(&event.data);
+                            self.take(&event.data, None);
                         }
                     }
                 }
@@ -210,9 +223,9 @@ impl Streamable {
     }
 
     /// Takes a message that is not the awaited answer.
-    fn take(&self, text: &Bytes) {
-        match receive(text, &self.board, &*self.inbox) {
-            Ok(answers) => answers.into_iter().for_each(|it| self.send_later("response", it)),
+    fn take(&self, text: &Bytes, stream: Option<u64>) {
+        match receive(text, stream, &self.board, &*self.inbox) {
+            Ok(answers) => answers.into_iter().for_each(|it| self.answer_later(it)),
             Err(error) => tracing::warn!(%error, "not a message in a stream"),
         }
     }

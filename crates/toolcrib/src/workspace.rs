@@ -113,7 +113,9 @@ impl Workspace {
                 NameStyle::Prefixed
             }
         };
-        let options = ClientOptions { lists, ..ClientOptions::with_environment(lookup) };
+        // Who serves everything to clients may ask them too.
+        let relays = lists == Lists::Everything;
+        let options = ClientOptions { lists, relays, ..ClientOptions::with_environment(lookup) };
         let client = Client::new(options);
         let mut servers = Vec::new();
         for mut server in config.servers {
@@ -218,7 +220,7 @@ impl Workspace {
             let connection = started.iter().find(|it| it.label() == server.name);
             let config = server.config.as_ref();
             Input {
-                source: connection.map(|it| Arc::clone(it) as Arc<dyn Source>),
+                source: connection.and_then(|it| self.client.source(it.label()).ok()),
                 origin: Origin::Upstream(server.name.clone()),
                 style: config.and_then(|it| it.names).unwrap_or(self.style),
                 filter: config.map(|it| it.filter.clone()).unwrap_or_default(),

@@ -12,22 +12,14 @@ use hyper::body::{Body as HyperBody, Frame, SizeHint};
 use tokio::sync::mpsc;
 use toolcrib_wire::frame::one_line;
 
+use crate::stream::Event;
+
 /// A body.
 #[derive(Debug)]
 pub(crate) enum Body {
     Whole(Option<Bytes>),
     /// Messages, each of which becomes an event.
     Events(mpsc::Receiver<Event>),
-}
-
-/// What goes into a stream of events.
-#[derive(Debug)]
-pub(crate) enum Event {
-    Message(Bytes),
-    /// The address of the old transport.
-    Endpoint(String),
-    /// Nothing, so that nobody in between thinks the stream is dead.
-    KeepAlive,
 }
 
 impl Body {
@@ -51,6 +43,13 @@ impl Event {
             Self::Message(text) => {
                 [b"event: message\ndata: ", &*one_line(text), b"\n\n"].concat().into()
             }
+            Self::Named(id, text) => {
+                let text = one_line(text);
+                [b"id: ", id.as_bytes(), b"\nevent: message\ndata: ", &*text, b"\n\n"]
+                    .concat()
+                    .into()
+            }
+            Self::Begin(id) => format!("id: {id}\ndata: \n\n").into(),
             Self::Endpoint(to) => format!("event: endpoint\ndata: {to}\n\n").into(),
             Self::KeepAlive => Bytes::from_static(b":\n\n"),
         }

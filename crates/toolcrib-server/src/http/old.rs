@@ -11,13 +11,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Door,
-    body::{Body, Event, events},
+    body::{Body, events},
     plain,
 };
 use crate::{
     access::{Access, Caller},
     session::random_id,
     stdio::Conversation,
+    stream::Event,
 };
 
 const QUEUE: usize = 64;
@@ -50,9 +51,9 @@ impl Door {
         };
         let (sender, receiver) = mpsc::channel(QUEUE);
         let (out, mut outgoing) = mpsc::channel::<Bytes>(QUEUE);
-        let ended = CancellationToken::new();
         let gateway = Arc::clone(&self.gateway);
-        let conversation = Conversation::new(gateway, caller.clone(), out, ended.clone());
+        let conversation = Conversation::new(gateway, caller.clone(), out);
+        let ended = conversation.ended.clone();
         let session = Arc::new(OldSession { caller, conversation, ended: ended.clone() });
         self.old.lock().insert(id.clone(), session);
         let this = Arc::clone(self);

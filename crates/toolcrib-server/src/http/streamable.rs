@@ -1,38 +1,24 @@
 //! `/mcp`: each message is a POST. The answer is JSON; a stream where something may come before it.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use tokio::sync::mpsc;
-use toolcrib_catalogue::{Json, Listener};
-use toolcrib_wire::{
-    Era, Frame, Id, Revision, RpcError,
-    frame::{METHOD_NOT_FOUND, notification, response},
-    json, modern,
-};
+use toolcrib_wire::{Era, Frame, Id, Revision, RpcError, frame::response, json, modern};
 
-use super::{
-    Door, Refused,
-    body::{Body, Event, events},
-    not_allowed, plain, typed,
-};
+use super::{Door, Refused, answer::Call, body::Body, not_allowed, plain, typed};
 use crate::{
     access::Caller,
+    changes::Wanted,
     dispatch::{self, Asked},
+    gateway::ROOTS_CHANGED,
     session::Session,
-    stdio::{SeenLists, Wanted, cancelled_id, listen_ended, null_response, refusal, subscribed},
+    stdio::{cancelled_id, null_response, refusal},
 };
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
-
-/// How many messages may wait for a slow reader.
-const QUEUE: usize = 64;
-
-/// How often a silent stream says that it is alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// More messages than this do not make a batch.
 const MAX_BATCH: usize = 100;
@@ -92,16 +78,15 @@ impl Door {
                         Ok(session) => session,
                         Err(refused) => return *refused,
                     };
-                    if method == "notifications/cancelled"
-                        && let Some(id) = cancelled_id(params.as_ref())
-                    {
-                        session.in_flight.cancel(&id);
-                    }
+                    self.notified(&session, &method, params.as_ref());
                 }
                 plain(StatusCode::ACCEPTED, "")
             }
-            Ok(Frame::Response { .. }) => match self.session(&caller, headers) {
-                Ok(_) => plain(StatusCode::ACCEPTED, ""),
+            Ok(Frame::Response { id, answer }) => match self.session(&caller, headers) {
+                Ok(session) => {
+                    session.visit.answered(id.as_ref(), answer);
+                    plain(StatusCode::ACCEPTED, "")
+                }
                 Err(refused) => *refused,
             },
             Err(error) => {
@@ -115,8 +100,25 @@ impl Door {
         }
     }
 
+    /// A legacy client tells something.
+    fn notified(&self, session: &Session, method: &str, params: Option<&Bytes>) {
+        match method {
+            "notifications/cancelled" => {
+                if let Some(id) = cancelled_id(params) {
+                    session.in_flight.cancel(&id);
+                }
+            }
+            ROOTS_CHANGED => self.gateway.tell(ROOTS_CHANGED, &session.visit),
+            _ => {}
+        }
+    }
+
     /// The session of a legacy request.
-    fn session(&self, caller: &Caller, headers: &HeaderMap) -> Result<Arc<Session>, Refused> {
+    pub(super) fn session(
+        &self,
+        caller: &Caller,
+        headers: &HeaderMap,
+    ) -> Result<Arc<Session>, Refused> {
         if let Some(version) = header(headers, VERSION)
             && Revision::parse(version).is_none()
         {
@@ -145,21 +147,18 @@ impl Door {
             Ok(session) => session,
             Err(refused) => return *refused,
         };
-        if streams(&method, params.as_ref()) {
-            return self.stream(caller, Era::Legacy, Some(session), id, method, params);
+        if session.in_flight.is_taken(&id) {
+            return busy(&id);
         }
-        let Some(flight) = session.in_flight.begin(&id) else { return busy(&id) };
         let lists = method.ends_with("/list").then(|| self.gateway.snapshot().lists(&caller));
-        let asked = Asked { caller, era: Era::Legacy, method: &method, params, listener: None };
-        let answer = tokio::select! {
-            answer = dispatch::answer(&self.gateway, asked) => answer,
-            () = flight.cancelled.cancelled() => Err(dispatch::cancelled()),
-            () = session.ended.cancelled() => return unknown_session(),
-        };
+        let seen = Arc::clone(&session);
+        let streams = accepts_stream(headers);
+        let call = Call { caller, session: Some(session), id, method, params, streams };
+        let answer = self.respond(call).await;
         if let Some(lists) = lists {
-            *session.seen.lock() = lists;
+            *seen.seen.lock() = lists;
         }
-        json_response(StatusCode::OK, response(&id, answer.as_deref()))
+        answer
     }
 
     fn initialize(&self, caller: Caller, id: &Id, params: Option<&Bytes>) -> Response<Body> {
@@ -169,8 +168,8 @@ impl Door {
                 return json_response(StatusCode::BAD_REQUEST, response(id, Err(&error)));
             }
         };
-        let seen = self.gateway.snapshot().lists(&caller);
-        let Some(session) = self.sessions.open(caller, revision, seen) else {
+        let session = self.sessions.open(&self.gateway, caller, revision, params);
+        let Some(session) = session else {
             return plain(StatusCode::SERVICE_UNAVAILABLE, "too many sessions\n");
         };
         let mut answer = json_response(StatusCode::OK, response(id, Ok(&result)));
@@ -192,101 +191,29 @@ impl Door {
             return json_response(StatusCode::BAD_REQUEST, response(&id, Err(&error)));
         }
         if method == "subscriptions/listen" {
-            return self.subscribe(caller, id, Wanted::read(params.as_ref()));
+            return self.subscribe(caller, id, Wanted::read(params.as_ref())).await;
         }
-        if streams(&method, params.as_ref()) {
-            return self.stream(caller, Era::Modern, None, id, method, params);
+        if let Err(error) = self.check_mirrored(&caller, headers, &method, params.as_ref()) {
+            return json_response(StatusCode::BAD_REQUEST, response(&id, Err(&error)));
         }
-        let asked = Asked { caller, era: Era::Modern, method: &method, params, listener: None };
-        let answer = dispatch::answer(&self.gateway, asked).await;
-        let status = match &answer {
-            Err(RpcError { code: METHOD_NOT_FOUND, .. }) => StatusCode::NOT_FOUND,
-            Err(RpcError { code: -32022..=-32020, .. }) => StatusCode::BAD_REQUEST,
-            _ => StatusCode::OK,
-        };
-        json_response(status, response(&id, answer.as_deref()))
+        let streams = accepts_stream(headers);
+        self.respond(Call { caller, session: None, id, method, params, streams }).await
     }
 
-    /// Answers with a stream: progress first, then the answer.
-    fn stream(
-        self: &Arc<Self>,
-        caller: Caller,
-        era: Era,
-        session: Option<Arc<Session>>,
-        id: Id,
-        method: String,
-        params: Option<Bytes>,
-    ) -> Response<Body> {
-        if let Some(session) = &session
-            && session.in_flight.is_taken(&id)
-        {
-            return busy(&id);
+    /// Whether headers say what the arguments say, where the tool wants that.
+    fn check_mirrored(
+        &self,
+        caller: &Caller,
+        headers: &HeaderMap,
+        method: &str,
+        params: Option<&Bytes>,
+    ) -> Result<(), RpcError> {
+        let (Some(params), "tools/call") = (params, method) else { return Ok(()) };
+        let snapshot = self.gateway.snapshot();
+        match snapshot.mirrored(caller, params) {
+            Some(mirrored) => modern::check_mirrored(headers, mirrored, params),
+            None => Ok(()),
         }
-        let (sender, receiver) = mpsc::channel(QUEUE);
-        let this = Arc::clone(self);
-        self.gateway.tasks.spawn(async move {
-            let flight = session.as_ref().and_then(|it| it.in_flight.begin(&id));
-            let cancelled = flight.as_ref().map(|it| it.cancelled.clone()).unwrap_or_default();
-            let ended = session.as_ref().map(|it| it.ended.clone()).unwrap_or_default();
-            let listener = Some(Arc::new(ToStream(sender.clone())) as Arc<dyn Listener>);
-            let asked = Asked { caller: caller.clone(), era, method: &method, params, listener };
-            let answer = tokio::select! {
-                answer = dispatch::answer(&this.gateway, asked) => answer,
-                () = cancelled.cancelled() => return,
-                () = ended.cancelled() => return,
-                () = this.gateway.expelled(&caller) => return,
-                () = keep_alive(&sender) => return,
-            };
-            sender.send(Event::Message(response(&id, answer.as_deref()))).await.ok();
-        });
-        events(receiver)
-    }
-
-    /// The stream on which a legacy client hears of changes.
-    fn listen(self: &Arc<Self>, caller: &Caller, headers: &HeaderMap) -> Response<Body> {
-        let session = match self.session(caller, headers) {
-            Ok(session) => session,
-            Err(refused) => return *refused,
-        };
-        let (sender, receiver) = mpsc::channel(QUEUE);
-        let (this, caller) = (Arc::clone(self), caller.clone());
-        let replaced = session.listen();
-        self.gateway.tasks.spawn(async move {
-            let note = |method: &str| Some(notification(method, None));
-            let seen = session.seen.lock().clone();
-            let lists = SeenLists::since(&this.gateway, &caller, seen);
-            tokio::select! {
-                () = replaced.cancelled() => {}
-                () = this.gateway.stop.cancelled() => {}
-                () = this.gateway.expelled(&caller) => {}
-                () = tell(lists, &sender, note) => {}
-                () = keep_alive(&sender) => {}
-            }
-            *session.seen.lock() = this.gateway.snapshot().lists(&caller);
-        });
-        events(receiver)
-    }
-
-    /// The stream on which a modern client hears of changes.
-    fn subscribe(self: &Arc<Self>, caller: Caller, id: Id, wanted: Wanted) -> Response<Body> {
-        let (sender, receiver) = mpsc::channel(QUEUE);
-        let this = Arc::clone(self);
-        self.gateway.tasks.spawn(async move {
-            let lists = SeenLists::new(&this.gateway, &caller);
-            sender.send(Event::Message(wanted.acknowledged(&id))).await.ok();
-            let note = |method: &str| wanted.wants(method).then(|| subscribed(&id, method));
-            tokio::select! {
-                () = tell(lists, &sender, note) => {}
-                () = keep_alive(&sender) => {}
-                () = this.gateway.expelled(&caller) => {}
-                () = this.gateway.stop.cancelled() => {
-                    let end = response(&id, Ok(listen_ended(&id).as_bytes()));
-                    // Who does not read will see the end of the stream.
-                    sender.try_send(Event::Message(end)).ok();
-                }
-            }
-        });
-        events(receiver)
     }
 
     /// Several messages at once, which 2025-03-26 allows and nobody else.
@@ -316,13 +243,21 @@ impl Door {
         for (_, range) in parts {
             match Frame::read(&body.slice(range)) {
                 Ok(Frame::Request { id, method, params }) => {
-                    let caller = caller.clone();
-                    let asked =
-                        Asked { caller, era: Era::Legacy, method: &method, params, listener: None };
+                    let asked = Asked {
+                        caller: caller.clone(),
+                        era: Era::Legacy,
+                        method: &method,
+                        params,
+                        listener: None,
+                        visit: Some(Arc::clone(&session.visit)),
+                    };
                     let answer = dispatch::answer(&self.gateway, asked).await;
                     answers.push(response(&id, answer.as_deref()));
                 }
-                Ok(_) => {}
+                Ok(Frame::Notification { method, params }) => {
+                    self.notified(&session, &method, params.as_ref());
+                }
+                Ok(Frame::Response { id, answer }) => session.visit.answered(id.as_ref(), answer),
                 Err(error) => {
                     let answer = refusal(&error.fault);
                     answers.push(match &error.id {
@@ -340,90 +275,42 @@ impl Door {
     }
 }
 
-/// Says on a stream which of a caller's lists change, until nobody reads it.
-async fn tell(
-    mut lists: SeenLists<'_>,
-    sender: &mpsc::Sender<Event>,
-    note: impl Fn(&str) -> Option<Bytes>,
-) {
-    loop {
-        let changed = lists.changed().await;
-        if changed.is_empty() {
-            return;
-        }
-        for text in changed.into_iter().filter_map(&note) {
-            if sender.send(Event::Message(text)).await.is_err() {
-                return;
-            }
-        }
-    }
-}
-
-/// Shows now and then that a stream is alive, until nobody reads it.
-async fn keep_alive(sender: &mpsc::Sender<Event>) {
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(KEEP_ALIVE) => {
-                if sender.send(Event::KeepAlive).await.is_err() {
-                    return;
-                }
-            }
-            () = sender.closed() => return,
-        }
-    }
-}
-
-/// Hands progress on to a stream; what does not fit is left out, as progress may be.
-#[derive(Debug)]
-struct ToStream(mpsc::Sender<Event>);
-
-impl Listener for ToStream {
-    fn notified(&self, method: &str, params: Option<Json>) {
-        let text = notification(method, params.as_ref().map(Json::as_bytes));
-        if self.0.try_send(Event::Message(text)).is_err() {
-            tracing::debug!("progress was left out: the client is slow or gone");
-        }
-    }
-}
-
-/// Whether something may come before the answer: the caller asks to hear of progress, and of something
-/// that can take a while.
-fn streams(method: &str, params: Option<&Bytes>) -> bool {
-    if !matches!(method, "tools/call" | "prompts/get" | "resources/read") {
-        return false;
-    }
-    let Some(params) = params else { return false };
-    let meta = json::member(params, "_meta").map(|it| params.slice(it));
-    meta.is_some_and(|it| json::member(&it, "progressToken").is_some())
+/// Whether a client takes a stream.
+fn accepts_stream(headers: &HeaderMap) -> bool {
+    headers.get(http::header::ACCEPT).is_none() || takes(headers, STREAMS)
 }
 
 /// Whether a client takes what we send. One that says nothing takes anything.
 fn accepts(headers: &HeaderMap) -> bool {
-    let ours = ["application/json", "text/event-stream", "application/*", "text/*", "*/*"];
-    let mut values = headers.get_all(http::header::ACCEPT).iter().peekable();
-    if values.peek().is_none() {
-        return true;
-    }
+    let json = ["application/json", "application/*"];
+    headers.get(http::header::ACCEPT).is_none() || takes(headers, STREAMS) || takes(headers, &json)
+}
+
+/// What a client says that takes a stream.
+const STREAMS: &[&str] = &["text/event-stream", "text/*", "*/*"];
+
+fn takes(headers: &HeaderMap, ours: &[&str]) -> bool {
+    let values = headers.get_all(http::header::ACCEPT).iter();
     values.filter_map(|it| it.to_str().ok()).flat_map(|it| it.split(',')).any(|it| {
         let media_type = it.split(';').next().unwrap_or_default().trim();
         ours.iter().any(|ours| media_type.eq_ignore_ascii_case(ours))
     })
 }
 
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|it| it.to_str().ok())
 }
 
-fn unknown_session() -> Response<Body> {
+pub(super) fn unknown_session() -> Response<Body> {
     plain(StatusCode::NOT_FOUND, "there is no such session: begin anew with `initialize`\n")
 }
 
-fn busy(id: &Id) -> Response<Body> {
+pub(super) fn busy(id: &Id) -> Response<Body> {
     let message = "the id is in use, or too many requests wait".to_owned();
     let error = RpcError { code: -32600, message, data: None };
     json_response(StatusCode::OK, response(id, Err(&error)))
 }
 
-fn json_response(status: StatusCode, text: Bytes) -> Response<Body> {
+pub(super) fn json_response(status: StatusCode, text: Bytes) -> Response<Body> {
     typed(status, "application/json", Body::whole(text))
 }

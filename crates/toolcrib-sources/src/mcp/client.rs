@@ -10,7 +10,13 @@ use toolcrib_catalogue::{
 };
 use toolcrib_wire::{Identity, Reaper};
 
-use super::{config::ServerConfig, connection::Connection, env::Lookup, listing::Lists};
+use super::{
+    config::{Isolation, ServerConfig},
+    connection::Connection,
+    env::Lookup,
+    isolated::{Handle, Isolated},
+    listing::Lists,
+};
 
 /// A client of the servers of an `mcp.json`.
 ///
@@ -63,6 +69,8 @@ pub struct ClientOptions {
     pub calls: Calls,
     /// How much servers are asked for.
     pub lists: Lists,
+    /// Somebody behind us may answer what servers ask: a model, a person, a client with folders.
+    pub relays: bool,
 }
 
 /// How a call through a connection is tried again.
@@ -108,6 +116,7 @@ impl Default for ClientOptions {
                 total: Duration::from_secs(120),
             },
             lists: Lists::Tools,
+            relays: false,
         }
     }
 }
@@ -118,6 +127,16 @@ impl ClientOptions {
     pub fn with_environment(lookup: Lookup<'_>) -> Self {
         let pair = |name: &&str| Some(((*name).to_owned(), lookup(name)?));
         Self { inherited: INHERITED.iter().filter_map(pair).collect(), ..Self::default() }
+    }
+}
+
+impl ClientOptions {
+    /// What we say in a handshake that we can do.
+    pub(super) fn capabilities(&self) -> &'static [u8] {
+        if !self.relays {
+            return b"{}";
+        }
+        br#"{"roots":{"listChanged":true},"sampling":{"tools":{},"context":{}},"elicitation":{"form":{},"url":{}}}"#
     }
 }
 
@@ -172,6 +191,17 @@ impl Client {
             ))
         };
         Ok(Arc::clone(server.connection.get_or_insert_with(start)))
+    }
+
+    /// A server as a source of tools: one connection for everybody, or one for each visitor, as its
+    /// configuration says.
+    pub fn source(&self, name: &str) -> Result<Arc<dyn Source>, ClientError> {
+        let front = self.connection(name)?;
+        if front.config().isolation == Isolation::Shared {
+            return Ok(front);
+        }
+        let (options, reaper) = (self.options.clone(), Arc::clone(&self.reaper));
+        Ok(Arc::new(Handle(Isolated::new(front, options, reaper, self.tasks.clone()))))
     }
 
     /// The connection to a server, ready to be used. One that has failed is tried again at once.

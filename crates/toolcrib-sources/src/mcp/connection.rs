@@ -9,23 +9,28 @@ use std::{sync::Arc, time::Duration};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, sleep, sleep_until, timeout_at},
+    time::{Instant, sleep, sleep_until},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use toolcrib_catalogue::{CallContext, CallError, ClientError, Json, Outcome, SourceState, Tool};
+use toolcrib_catalogue::{
+    CallContext, CallError, ClientError, Json, Listener, Outcome, SourceState, Tool, Visitor,
+};
 use toolcrib_wire::{
-    Ask, ConnectError, Era, Greeting, Inbox, Mirrored, Options, Peer, Reaper, RequestError, json,
+    ConnectError, Era, Greeting, Inbox, Options, Peer, Reaper, Reply, modern::unfinished,
     text::Masker,
 };
 
 use super::{
     backoff::Backoff,
+    calling::LONGEST,
     client::ClientOptions,
     config::ServerConfig,
     listing::{self, Listed},
     port::Heard,
+    wishes::Wishes,
 };
 
 /// A connection to one server of an `mcp.json`.
@@ -36,17 +41,17 @@ pub struct Connection {
 
 pub(super) struct Shared {
     pub(super) config: ServerConfig,
-    options: ClientOptions,
-    masker: Masker,
+    pub(super) options: ClientOptions,
+    pub(super) masker: Masker,
     pub(super) state: watch::Sender<Versioned>,
-    peer: ArcSwapOption<Peer>,
+    pub(super) peer: ArcSwapOption<Peer>,
     pub(super) listed: ArcSwap<Listed>,
     /// Somebody wants the next try now.
     hurry: Notify,
-    /// The server says that its tools have changed.
-    changed: Arc<Changed>,
-    stop: CancellationToken,
-    tasks: TaskTracker,
+    pub(super) own: Arc<Own>,
+    pub(super) wishes: Wishes,
+    pub(super) stop: CancellationToken,
+    pub(super) tasks: TaskTracker,
     reaper: Arc<Reaper>,
 }
 
@@ -56,24 +61,38 @@ pub(super) struct Versioned {
     pub(super) version: u64,
 }
 
-/// No call takes longer than this, whatever anybody says.
-const LONGEST: Duration = Duration::from_secs(86_400);
-
 /// Lists are not asked for more often than this, however often a server says that they changed.
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// Hears of changed tools.
+/// Hears what the server says of its own accord.
 #[derive(Debug, Default)]
-struct Changed(Notify);
+pub(super) struct Own {
+    /// Some list has changed.
+    changed: Notify,
+    /// Who hears all else.
+    pub(super) listener: Mutex<Option<Arc<dyn Listener>>>,
+}
 
-impl Inbox for Changed {
-    fn notified(&self, method: &str, _params: Option<&Bytes>) {
+impl Own {
+    fn heard(&self) -> Option<Heard> {
+        self.listener.lock().clone().map(Heard)
+    }
+}
+
+impl Inbox for Own {
+    fn notified(&self, method: &str, params: Option<&Bytes>) {
         let lists = ["tools", "prompts", "resources"];
         let list =
             method.strip_prefix("notifications/").and_then(|it| it.strip_suffix("/list_changed"));
         if list.is_some_and(|it| lists.contains(&it)) {
-            self.0.notify_one();
+            self.changed.notify_one();
+        } else if let Some(heard) = self.heard() {
+            heard.notified(method, params);
         }
+    }
+
+    fn asked(&self, method: &str, params: Option<&Bytes>) -> Option<Reply> {
+        self.heard()?.asked(method, params)
     }
 }
 
@@ -95,7 +114,8 @@ impl Connection {
             peer: ArcSwapOption::empty(),
             listed: ArcSwap::default(),
             hurry: Notify::new(),
-            changed: Arc::default(),
+            own: Arc::default(),
+            wishes: Wishes::default(),
             stop: CancellationToken::new(),
             tasks: tasks.clone(),
             reaper,
@@ -148,6 +168,31 @@ impl Connection {
         Ok(tools)
     }
 
+    /// From now on the connection belongs to one visitor, who may have folders to show that the server
+    /// asked for when nobody was there yet.
+    pub(super) fn welcome(&self, visitor: &Arc<dyn Visitor>) {
+        *self.shared.own.listener.lock() = Some(Arc::clone(visitor) as Arc<dyn Listener>);
+        if visitor.has_roots() {
+            self.tell_now("notifications/roots/list_changed");
+        }
+        let level = visitor.level().map(|it| Json::of(&serde_json::json!({ "level": it })));
+        if let Some(Ok(level)) = level {
+            let shared = Arc::clone(&self.shared);
+            self.shared.tasks.spawn(async move {
+                shared.set_level(&level, &CallContext::default()).await.ok();
+            });
+        }
+    }
+
+    /// Tells the server something, if it is there.
+    pub(super) fn tell_now(&self, method: &'static str) {
+        if let Some(peer) = &*self.shared.peer.load()
+            && peer.greeting().revision.era() == Era::Legacy
+        {
+            peer.tell(method, None);
+        }
+    }
+
     /// Ends the connection, and the server if it is a child process.
     pub fn close(&self) {
         self.shared.stop.cancel();
@@ -172,12 +217,18 @@ impl Connection {
         let context = CallContext { repeatable, ..context };
         let result =
             self.shared.request("tools/call", &Json::from_scanned(params.into()), &context).await?;
+        if let Some(kind) = unfinished(result.as_bytes()) {
+            let (server, kind) = (&self.shared.config.name, kind.escape_debug());
+            let cause =
+                format!("server `{server}` answered `{kind}`, which nobody here can act on");
+            return Err(CallError::Malformed { cause });
+        }
         Outcome::read(result).map_err(|fault| CallError::Malformed { cause: fault.to_string() })
     }
 }
 
 impl Shared {
-    async fn run(&self) {
+    async fn run(self: &Arc<Self>) {
         tokio::select! {
             () = self.stop.cancelled() => {}
             () = self.keep_alive() => {}
@@ -188,7 +239,7 @@ impl Shared {
         self.enter(SourceState::Closed);
     }
 
-    async fn keep_alive(&self) {
+    async fn keep_alive(self: &Arc<Self>) {
         let mut backoff = Backoff::default();
         let mut era = None;
         loop {
@@ -225,10 +276,11 @@ impl Shared {
         let options = Options {
             name: self.config.name.clone(),
             identity: self.options.identity.clone(),
+            capabilities: Bytes::from_static(self.options.capabilities()),
             handshake: self.config.handshake_timeout,
             max_frame: self.options.max_frame,
             era,
-            inbox: Arc::clone(&self.changed) as Arc<dyn Inbox>,
+            inbox: Arc::clone(&self.own) as Arc<dyn Inbox>,
             reaper: Arc::clone(&self.reaper),
             tasks: self.tasks.clone(),
             masker: self.masker.clone(),
@@ -240,7 +292,7 @@ impl Shared {
     }
 
     /// From the first list of tools to the end of the connection.
-    async fn live(&self, peer: &Arc<Peer>) -> Again {
+    async fn live(self: &Arc<Self>, peer: &Arc<Peer>) -> Again {
         let deadline = self.patience();
         match listing::list(peer, &self.config.name, deadline, self.options.lists).await {
             Ok(listed) => self.store(listed),
@@ -252,6 +304,7 @@ impl Shared {
         }
         self.peer.store(Some(Arc::clone(peer)));
         self.enter(SourceState::Ready);
+        self.wish_again(peer);
         let ending = tokio::select! {
             ending = peer.closed() => ending,
             () = self.follow_changes(peer) => peer.closed().await,
@@ -268,7 +321,7 @@ impl Shared {
     /// Asks for the tools again whenever they have changed. Never returns.
     async fn follow_changes(&self, peer: &Peer) {
         loop {
-            self.changed.0.notified().await;
+            self.own.changed.notified().await;
             let begin = Instant::now();
             let deadline = self.patience();
             match listing::list(peer, &self.config.name, deadline, self.options.lists).await {
@@ -276,7 +329,7 @@ impl Shared {
                 Err(error) => {
                     let server = &self.config.name;
                     tracing::warn!(server, %error, "its tools changed, and it does not list them");
-                    self.changed.0.notify_one();
+                    self.own.changed.notify_one();
                 }
             }
             sleep_until(begin + REFRESH).await;
@@ -299,141 +352,11 @@ impl Shared {
         self.enter(SourceState::Failed { cause, hint });
     }
 
-    fn enter(&self, state: SourceState) {
+    pub(super) fn enter(&self, state: SourceState) {
         self.state.send_modify(|it| {
             it.state = state;
             it.version += 1;
         });
-    }
-
-    /// The current peer. While the connection is on its way this waits; where it has failed, it does
-    /// not.
-    pub(super) async fn ready_peer(&self, deadline: Instant) -> Result<Arc<Peer>, CallError> {
-        if let Some(peer) = self.peer.load_full() {
-            return Ok(peer);
-        }
-        let begin = Instant::now();
-        let mut state = self.state.subscribe();
-        loop {
-            let now = state.borrow_and_update().state.clone();
-            let server = &self.config.name;
-            let cause = match now {
-                SourceState::Ready | SourceState::Connecting => {
-                    if let Some(peer) = self.peer.load_full() {
-                        return Ok(peer);
-                    }
-                    match timeout_at(deadline, state.changed()).await {
-                        Ok(Ok(())) => continue,
-                        Ok(Err(_)) => format!("server `{server}` is gone"),
-                        Err(_) => {
-                            let after = begin.elapsed();
-                            return Err(CallError::TimedOut { after, sent: false });
-                        }
-                    }
-                }
-                SourceState::Failed { cause, .. } => format!("server `{server}` is down: {cause}"),
-                SourceState::Closed => format!("server `{server}` was shut down"),
-            };
-            return Err(CallError::Unavailable { cause });
-        }
-    }
-
-    /// Sends a request, again where that is safe.
-    pub(super) async fn request(
-        &self,
-        method: &str,
-        params: &Json,
-        context: &CallContext,
-    ) -> Result<Json, CallError> {
-        let begin = Instant::now();
-        let policy = &self.options.calls;
-        let retries = context.retries.unwrap_or(policy.retries);
-        let one_attempt = context.attempt.unwrap_or(self.config.timeout).min(LONGEST);
-        // What one attempt may take, all of them together may take too.
-        let total = policy.total.max(one_attempt).min(LONGEST);
-        let end = context.deadline.map_or(begin + total, Instant::from_std);
-        let listener = context.listener.clone().map(|it| Arc::new(Heard(it)) as Arc<dyn Inbox>);
-        let mut stale = false;
-        for attempt in 0.. {
-            let deadline = end.min(Instant::now() + one_attempt);
-            let peer = self.ready_peer(deadline).await?;
-            let listed = self.listed.load();
-            let ask = Ask {
-                method,
-                params: Some(params.as_bytes()),
-                deadline: Some(deadline),
-                listener: listener.clone(),
-                mirrored: wanted_in_headers(&listed, method, params),
-            };
-            let error = match peer.request(ask).await {
-                Ok(result) => return complete(&self.config.name, result),
-                // It was not even looked at: a new session, and once more.
-                Err(RequestError::Stale) if !stale => {
-                    stale = true;
-                    self.forget(&peer);
-                    continue;
-                }
-                Err(error) => self.call_error(error),
-            };
-            let safe = context.repeatable || !error.may_have_run();
-            let pause = policy.backoff_base.saturating_mul(1 << attempt.min(16));
-            let time = Instant::now() + pause < end;
-            if retries <= attempt || !error.is_transient() || !safe || !time {
-                return Err(error);
-            }
-            tracing::debug!(server = self.config.name, %error, attempt, "trying again");
-            sleep(pause).await;
-        }
-        Err(CallError::Unavailable { cause: "no attempt was made".to_owned() })
-    }
-
-    /// Takes a peer whose session is gone out of use, if nobody has done so yet.
-    fn forget(&self, peer: &Arc<Peer>) {
-        let current = self.peer.compare_and_swap(peer, None);
-        if current.as_ref().is_some_and(|it| Arc::ptr_eq(it, peer)) {
-            self.enter(SourceState::Connecting);
-        }
-    }
-
-    /// Whether we were told to believe that doing it twice does no harm.
-    fn is_safe(&self, tool: &str) -> bool {
-        self.config.trust_hints
-            && self.listed.load().tools.iter().any(|it| {
-                let hints = it.annotations;
-                it.name == tool
-                    && (hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true))
-            })
-    }
-
-    fn call_error(&self, error: RequestError) -> CallError {
-        let server = &self.config.name;
-        let said = |error: &RequestError| {
-            format!("server `{server}`: {}", self.masker.mask(&error.to_string()))
-        };
-        match error {
-            RequestError::NotSent { .. }
-            | RequestError::Unreachable { .. }
-            | RequestError::Stale
-            | RequestError::Http { status: 429 | 503, .. } => {
-                CallError::Unavailable { cause: said(&error) }
-            }
-            RequestError::Lost { .. } | RequestError::Http { status: 500.., .. } => {
-                CallError::Lost { cause: said(&error) }
-            }
-            RequestError::TimedOut { after, sent } => CallError::TimedOut { after, sent },
-            RequestError::Rpc(rpc) => CallError::Rpc {
-                code: rpc.code,
-                message: self.masker.mask(&rpc.message).into_owned(),
-                data: rpc.data.map(Json::from_scanned),
-            },
-            RequestError::Malformed { .. } | RequestError::Http { .. } => {
-                CallError::Malformed { cause: said(&error) }
-            }
-            RequestError::Unauthorized { .. } | RequestError::Redirected { .. } => {
-                let (server, cause) = (server.clone(), error.to_string());
-                ClientError::Connect { server, cause }.into()
-            }
-        }
     }
 }
 
@@ -444,38 +367,6 @@ impl Drop for Closing {
     fn drop(&mut self) {
         self.0.close();
     }
-}
-
-/// A result that is one. A modern server may answer with a question instead, which only a caller who
-/// said that it can answer questions should get.
-fn complete(server: &str, result: Bytes) -> Result<Json, CallError> {
-    let kind = result_type(&result);
-    match kind.as_deref() {
-        None | Some("complete") => Ok(Json::from_scanned(result)),
-        Some(kind) => {
-            let kind = kind.escape_debug();
-            let cause =
-                format!("server `{server}` answered `{kind}`, which nobody here can act on");
-            Err(CallError::Malformed { cause })
-        }
-    }
-}
-
-/// The `resultType` of a result. Most have none, and are not read for that.
-fn result_type(result: &Bytes) -> Option<String> {
-    memchr::memmem::find(result, b"\"resultType\"")?;
-    let at = json::member(result, "resultType")?;
-    Some(serde_json::from_slice(&result[at]).unwrap_or_default())
-}
-
-/// What the server wants to see in headers of this call.
-fn wanted_in_headers<'a>(listed: &'a Listed, method: &str, params: &Json) -> &'a [Mirrored] {
-    if listed.mirrored.is_empty() || method != "tools/call" {
-        return &[];
-    }
-    let name = json::member(params.as_bytes(), "name").map(|at| &params.as_bytes()[at]);
-    let name: Option<String> = name.and_then(|it| serde_json::from_slice(it).ok());
-    name.and_then(|it| listed.mirrored.get(&it)).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// When to connect again.

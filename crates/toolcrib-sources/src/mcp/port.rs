@@ -7,7 +7,7 @@ use toolcrib_catalogue::{
     BoxFuture, CallContext, CallError, CallTool, Json, Listener, Offers, Outcome, Problem, Source,
     SourceState, Tool, ToolServer,
 };
-use toolcrib_wire::Inbox;
+use toolcrib_wire::{Inbox, Reply, RpcError, frame::INTERNAL_ERROR};
 
 use super::connection::Connection;
 
@@ -18,6 +18,22 @@ pub(super) struct Heard(pub(super) Arc<dyn Listener>);
 impl Inbox for Heard {
     fn notified(&self, method: &str, params: Option<&Bytes>) {
         self.0.notified(method, params.cloned().map(Json::from_scanned));
+    }
+
+    fn asked(&self, method: &str, params: Option<&Bytes>) -> Option<Reply> {
+        let answering = self.0.asked(method, params.cloned().map(Json::from_scanned))?;
+        Some(Box::pin(async move {
+            match answering.await {
+                Ok(answer) => Ok(answer.into_bytes()),
+                Err(CallError::Rpc { code, message, data }) => {
+                    Err(RpcError { code, message, data: data.map(Json::into_bytes) })
+                }
+                Err(error) => {
+                    let message = error.to_string();
+                    Err(RpcError { code: INTERNAL_ERROR, message, data: None })
+                }
+            }
+        }))
     }
 }
 
@@ -53,13 +69,24 @@ impl Source for Connection {
         })
     }
 
+    fn listen(&self, listener: Arc<dyn Listener>) {
+        *self.shared.own.listener.lock() = Some(listener);
+    }
+
     fn request<'a>(
         &'a self,
         method: &'a str,
         params: Json,
         context: CallContext,
     ) -> BoxFuture<'a, Result<Json, CallError>> {
-        Box::pin(async move { self.shared.request(method, &params, &context).await })
+        Box::pin(async move {
+            match method {
+                "resources/subscribe" => self.shared.subscribe(&params, &context).await,
+                "resources/unsubscribe" => self.shared.unsubscribe(&params, &context).await,
+                "logging/setLevel" => self.shared.set_level(&params, &context).await,
+                _ => self.shared.request(method, &params, &context).await,
+            }
+        })
     }
 }
 

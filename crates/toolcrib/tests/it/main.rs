@@ -22,4 +22,6 @@ mod serving;
 mod gateway;
 mod door;
 mod siege;
+mod relay;
 mod clients;
+mod conformance;

@@ -47,7 +47,8 @@ fn no_message_can_be_hidden_in_the_white_space_of_another() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_over_several_lines_arrives_whole_on_every_stream() {
     let pretty = "{\n  \"content\": [\n    { \"type\": \"text\", \"text\": \"a\\nb\" }\n  ]\n}";
-    let running = Running::http(Plan::legacy().tool("t", Act::Result(pretty.to_owned()))).await;
+    let plan = Plan::legacy().tool("t", Act::Result(pretty.to_owned()));
+    let running = Running::http(plan.tool("says", Act::Say(1))).await;
     let folder = Folder::workspace(&json!({ "a": { "url": running.url } }));
     let serving = Serving::start(folder.path());
     let old = client(at("s", Transport::Sse, &serving.url("/sse")));
@@ -55,12 +56,14 @@ async fn an_answer_over_several_lines_arrives_whole_on_every_stream() {
     old.close().await;
     let session = serving.session(&[], "2025-11-25");
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": { "name": "mcp__a__t", "_meta": { "progressToken": 1 } } });
+        "params": { "name": "mcp__a__says", "_meta": { "progressToken": "t" } } });
     let with = [("Mcp-Session-Id", session.as_str())];
     let stream = serving.post(&with, &body).body;
-    let data: Vec<&str> = stream.lines().filter(|it| it.starts_with("data: ")).collect();
-    assert_eq!(data.len(), 1, "{stream}");
-    assert!(serde_json::from_str::<serde_json::Value>(&data[0][6..]).is_ok(), "{stream}");
+    let data: Vec<&str> = stream.lines().filter(|it| it.starts_with("data: {")).collect();
+    assert_eq!(data.len(), 3, "{stream}");
+    for text in data {
+        assert!(serde_json::from_str::<serde_json::Value>(&text[6..]).is_ok(), "{stream}");
+    }
 }
 
 #[test]

@@ -1,0 +1,306 @@
+//! What goes out to one client on one stream of events, before and after somebody reads it.
+//!
+//! A stream of the legacy era numbers its events and keeps them for a while: a client whose connection
+//! broke comes back and names the last one it saw. A stream of the modern era keeps nothing that was read.
+
+use std::{collections::VecDeque, time::Duration};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Notify, mpsc},
+    time::{Instant, sleep},
+};
+
+/// How many messages may wait for a slow reader.
+const QUEUE: usize = 64;
+
+/// How much of a stream is kept for a client that comes back.
+const KEPT_EVENTS: usize = 256;
+const KEPT_BYTES: usize = 1024 * 1024;
+
+/// How long a client may be away before it is given up.
+const AWAY: Duration = Duration::from_secs(30);
+
+/// How often a silent stream says that it is alive.
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// What goes into a stream of events.
+#[derive(Debug, Clone)]
+pub(crate) enum Event {
+    Message(Bytes),
+    /// A message with a name by which a client can say that it has seen it.
+    Named(String, Bytes),
+    /// Nothing but such a name.
+    Begin(String),
+    /// The address of the old transport.
+    Endpoint(String),
+    /// Nothing, so that nobody in between thinks the stream is dead.
+    KeepAlive,
+}
+
+/// How a stream is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// Until it has been read.
+    Unread,
+    /// For a client that may come back. `begin` is whether it takes a first event without a message.
+    Numbered {
+        /// Whether the stream begins with such an event.
+        begin: bool,
+    },
+}
+
+/// One stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    id: u64,
+    keeping: Keeping,
+    state: Mutex<State>,
+    spoke: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    log: VecDeque<(u64, Bytes)>,
+    bytes: usize,
+    next: u64,
+    /// The first that no reader has been given.
+    unread: u64,
+    reader: Option<mpsc::Sender<Event>>,
+    /// When the last word was said.
+    done: Option<Instant>,
+}
+
+impl Stream {
+    pub(crate) fn new(id: u64, keeping: Keeping) -> Self {
+        let log = VecDeque::new();
+        let state = State { log, bytes: 0, next: 1, unread: 1, reader: None, done: None };
+        Self { id, keeping, state: Mutex::new(state), spoke: Notify::new() }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Says something. What is not `needed` is left out where the reader is too slow.
+    pub(crate) fn say(&self, text: Bytes, needed: bool) -> bool {
+        let mut state = self.state.lock();
+        if state.done.is_some() {
+            return false;
+        }
+        let full = state.reader.as_ref().is_some_and(|it| it.capacity() == 0);
+        if full && !needed {
+            return false;
+        }
+        self.put(&mut state, text);
+        drop(state);
+        self.spoke.notify_one();
+        true
+    }
+
+    /// Says the last word.
+    pub(crate) fn finish(&self, text: Option<Bytes>) {
+        let mut state = self.state.lock();
+        if let Some(text) = text {
+            self.put(&mut state, text);
+        }
+        state.done = Some(Instant::now());
+        state.reader = None;
+        drop(state);
+        self.spoke.notify_one();
+    }
+
+    fn put(&self, state: &mut State, text: Bytes) {
+        let number = state.next;
+        state.next += 1;
+        let reader = state.reader.take();
+        // A reader that does not keep up is cut off; who can come back gets the rest then.
+        let taken = reader.filter(|it| it.try_send(self.event(number, text.clone())).is_ok());
+        if taken.is_some() {
+            state.unread = state.next;
+        }
+        let kept = taken.is_none() || self.keeping != Keeping::Unread;
+        state.reader = taken;
+        if !kept {
+            return;
+        }
+        state.bytes += text.len();
+        state.log.push_back((number, text));
+        while 1 < state.log.len() && (KEPT_EVENTS < state.log.len() || KEPT_BYTES < state.bytes) {
+            let gone = state.log.pop_front();
+            state.bytes -= gone.map_or(0, |(_, text)| text.len());
+        }
+    }
+
+    fn event(&self, number: u64, text: Bytes) -> Event {
+        match self.keeping {
+            Keeping::Unread => Event::Message(text),
+            Keeping::Numbered { .. } => Event::Named(self.name(number), text),
+        }
+    }
+
+    fn name(&self, number: u64) -> String {
+        format!("{}-{number}", self.id)
+    }
+
+    /// Whether anything has been said.
+    pub(crate) fn has_spoken(&self) -> bool {
+        1 < self.state.lock().next
+    }
+
+    /// Resolves when something is said.
+    pub(crate) async fn spoken(&self) {
+        self.spoke.notified().await;
+    }
+
+    /// Begins to read: after the event that was last seen, or what nobody has read. Whoever read before
+    /// reads no more.
+    pub(crate) fn read(&self, seen: Option<u64>) -> mpsc::Receiver<Event> {
+        let mut state = self.state.lock();
+        let after = seen.map_or(state.unread, |it| it.saturating_add(1));
+        let left = state.log.iter().filter(|(number, _)| after <= *number);
+        let left: Vec<Event> = left.map(|(n, text)| self.event(*n, text.clone())).collect();
+        let (sender, receiver) = mpsc::channel(QUEUE + 1 + left.len());
+        if seen.is_none() && self.keeping == (Keeping::Numbered { begin: true }) {
+            let name = self.name(after - 1);
+            sender.try_send(Event::Begin(name)).ok();
+        }
+        for event in left {
+            // There is room for all of them.
+            sender.try_send(event).ok();
+        }
+        state.unread = state.next;
+        if self.keeping == Keeping::Unread {
+            state.log.clear();
+            state.bytes = 0;
+        }
+        state.reader = state.done.is_none().then_some(sender);
+        receiver
+    }
+
+    /// Resolves when nobody reads any more and, on a stream that can be taken up again, nobody has come
+    /// back in time. Shows now and then that the stream is alive.
+    pub(crate) async fn abandoned(&self) {
+        loop {
+            let reader = self.state.lock().reader.clone();
+            if let Some(reader) = reader {
+                tokio::select! {
+                    () = reader.closed() => {}
+                    () = sleep(KEEP_ALIVE) => {
+                        reader.try_send(Event::KeepAlive).ok();
+                        continue;
+                    }
+                }
+            }
+            if self.keeping == Keeping::Unread {
+                return;
+            }
+            sleep(AWAY).await;
+            let read = self.state.lock().reader.as_ref().is_some_and(|it| !it.is_closed());
+            if !read {
+                return;
+            }
+        }
+    }
+
+    /// Whether the last word has been said.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.state.lock().done.is_some()
+    }
+
+    /// Waits until the reader has room, or there is none.
+    pub(crate) async fn room(&self) {
+        let reader = self.state.lock().reader.clone();
+        if let Some(reader) = reader {
+            drop(reader.reserve().await);
+        }
+    }
+
+    /// Nobody is read to any more.
+    pub(crate) fn cut(&self) {
+        self.state.lock().reader = None;
+    }
+
+    /// A stream that ends before it begins.
+    pub(crate) fn ended() -> mpsc::Receiver<Event> {
+        mpsc::channel(1).1
+    }
+
+    /// Whether it has ended, and so long ago that nobody will ask for it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.lock().done.is_some_and(|it| AWAY < it.elapsed())
+    }
+
+    /// Where a client says that it has been: the stream, and the last event on it.
+    pub(crate) fn place(name: &str) -> Option<(u64, u64)> {
+        let (stream, event) = name.split_once('-')?;
+        Some((stream.parse().ok()?, event.parse().ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(receiver: &mut mpsc::Receiver<Event>) -> Vec<String> {
+        let mut texts = Vec::new();
+        while let Ok(event) = receiver.try_recv() {
+            texts.push(match event {
+                Event::Named(name, text) => format!("{name} {}", String::from_utf8_lossy(&text)),
+                Event::Message(text) => String::from_utf8_lossy(&text).into_owned(),
+                Event::Begin(name) => format!("{name} begins"),
+                other => format!("{other:?}"),
+            });
+        }
+        texts
+    }
+
+    #[test]
+    fn a_client_that_comes_back_gets_what_it_missed() {
+        let stream = Stream::new(3, Keeping::Numbered { begin: true });
+        stream.say("a".into(), false);
+        let mut first = stream.read(None);
+        stream.say("b".into(), false);
+        assert_eq!(texts(&mut first), ["3-0 begins", "3-1 a", "3-2 b"]);
+        drop(first);
+        stream.say("c".into(), false);
+        stream.finish(Some("end".into()));
+        assert_eq!(texts(&mut stream.read(Some(1))), ["3-2 b", "3-3 c", "3-4 end"]);
+        assert_eq!(Stream::place("3-4"), Some((3, 4)));
+        assert_eq!(Stream::place("3"), None);
+    }
+
+    #[test]
+    fn what_was_read_on_a_modern_stream_is_gone() {
+        let stream = Stream::new(0, Keeping::Unread);
+        stream.say("a".into(), false);
+        let mut first = stream.read(None);
+        stream.say("b".into(), false);
+        assert_eq!(texts(&mut first), ["a", "b"]);
+        assert_eq!(texts(&mut stream.read(Some(0))), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let stream = Stream::new(0, Keeping::Numbered { begin: false });
+        for _ in 0..1_000 {
+            stream.say(vec![b'x'; 8 * 1024].into(), true);
+        }
+        let state = stream.state.lock();
+        assert!(state.bytes <= KEPT_BYTES && state.log.len() <= KEPT_EVENTS);
+    }
+
+    #[test]
+    fn a_slow_reader_misses_what_is_not_needed_and_is_cut_off_by_what_is() {
+        let stream = Stream::new(1, Keeping::Numbered { begin: false });
+        let mut slow = stream.read(None);
+        while stream.say("note".into(), false) {}
+        assert!(stream.say("question".into(), true));
+        let read = texts(&mut slow);
+        assert!(!read.iter().any(|it| it.ends_with("question")), "{read:?}");
+        let last = read.len() as u64;
+        assert!(matches!(slow.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
+        assert_eq!(texts(&mut stream.read(Some(last))), [format!("1-{} question", last + 1)]);
+    }
+}

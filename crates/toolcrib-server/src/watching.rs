@@ -1,0 +1,165 @@
+//! Who watches which resource. A source hears of the first who does and of the last who no longer does.
+
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::Mutex;
+use toolcrib_catalogue::{CallContext, CallError, Json, Visitor};
+use toolcrib_wire::{
+    Id,
+    frame::notification,
+    json::{member, members},
+    revision::META_SUBSCRIPTION,
+};
+
+use crate::{access::Caller, gateway::Gateway, visit::Out};
+
+/// More resources than this are not watched by one client.
+pub(crate) const MAX_WATCHED: usize = 1_000;
+
+/// Who watches what: by source and URI.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    by_resource: Mutex<HashMap<(usize, String), Vec<Watcher>>>,
+    /// One for each source, held while it is told, so that it hears of coming and going in the right
+    /// order.
+    turns: Vec<tokio::sync::Mutex<()>>,
+}
+
+/// Somebody who watches a resource.
+#[derive(Debug, Clone)]
+pub(crate) struct Watcher {
+    /// A visit, or a subscription of the modern era.
+    pub(crate) key: u64,
+    pub(crate) caller: Caller,
+    pub(crate) out: Out,
+    /// The id of the subscription, in the modern era.
+    pub(crate) subscription: Option<Id>,
+}
+
+impl Gateway {
+    /// Somebody watches a resource from now on.
+    pub(crate) async fn watch(
+        &self,
+        source: usize,
+        uri: &str,
+        watcher: Watcher,
+        visitor: Option<Arc<dyn Visitor>>,
+    ) -> Result<(), CallError> {
+        let gone = || CallError::Unavailable { cause: "its server is gone".to_owned() };
+        let from = self.source(source).ok_or_else(gone)?;
+        let context = CallContext { repeatable: true, visitor, ..CallContext::default() };
+        let params = Json::of(&serde_json::json!({ "uri": uri })).ok().ok_or_else(gone)?;
+        let _turn = self.watching.turns[source].lock().await;
+        let first = {
+            let mut all = self.watching.by_resource.lock();
+            let watchers = all.entry((source, uri.to_owned())).or_default();
+            watchers.retain(|it| it.key != watcher.key);
+            let first = watchers.is_empty();
+            watchers.push(watcher.clone());
+            first
+        };
+        // One that is not shared knows its visitors itself, and tells each.
+        if !first && from.is_shared() {
+            return Ok(());
+        }
+        let answer = from.request("resources/subscribe", params, context).await;
+        if answer.is_err() || !from.is_shared() {
+            self.watching.forget(source, uri, watcher.key);
+        }
+        answer.map(|_| ())
+    }
+
+    /// Somebody watches a resource no longer.
+    pub(crate) async fn unwatch(
+        &self,
+        source: usize,
+        uri: &str,
+        key: u64,
+        visitor: Option<Arc<dyn Visitor>>,
+    ) -> Result<(), CallError> {
+        let Some(from) = self.source(source) else { return Ok(()) };
+        let context = CallContext { repeatable: true, visitor, ..CallContext::default() };
+        let _turn = self.watching.turns[source].lock().await;
+        let last = self.watching.forget(source, uri, key);
+        if !last && from.is_shared() {
+            return Ok(());
+        }
+        let Ok(params) = Json::of(&serde_json::json!({ "uri": uri })) else { return Ok(()) };
+        from.request("resources/unsubscribe", params, context).await.map(|_| ())
+    }
+
+    /// Somebody watches these resources no longer; nobody waits until the sources know.
+    pub(crate) fn unwatch_later(
+        self: &Arc<Self>,
+        key: u64,
+        all: Vec<(usize, String)>,
+        visitor: Option<Arc<dyn Visitor>>,
+    ) {
+        if all.is_empty() {
+            return;
+        }
+        let this = Arc::clone(self);
+        self.tasks.spawn(async move {
+            for (source, uri) in all {
+                this.unwatch(source, &uri, key, visitor.clone()).await.ok();
+            }
+        });
+    }
+
+    /// A resource has changed: tells everybody who watches it and still may.
+    pub(crate) fn updated(&self, source: usize, params: &Json) {
+        let text = params.as_bytes();
+        let uri = member(text, "uri");
+        let uri: Option<String> = uri.and_then(|at| serde_json::from_slice(&text[at]).ok());
+        let Some(uri) = uri else { return };
+        let watchers = self.watching.by_resource.lock().get(&(source, uri.clone())).cloned();
+        let snapshot = self.snapshot();
+        for watcher in watchers.unwrap_or_default() {
+            if !snapshot.shows(&watcher.caller, source) {
+                continue;
+            }
+            let params = tagged(text, watcher.subscription.as_ref());
+            let note = notification("notifications/resources/updated", Some(&params));
+            watcher.out.say(note, false);
+        }
+    }
+}
+
+/// The params of a note as they came, but for `_meta`: which subscription it belongs to is told anew.
+fn tagged(params: &[u8], subscription: Option<&Id>) -> Vec<u8> {
+    let mut text = match subscription {
+        Some(id) => format!(r#"{{"_meta":{{"{META_SUBSCRIPTION}":{id}}}"#),
+        None => "{".to_owned(),
+    }
+    .into_bytes();
+    for (key, at) in members(params).into_iter().filter(|(key, _)| key != "_meta") {
+        if 1 < text.len() {
+            text.push(b',');
+        }
+        text.extend_from_slice(serde_json::Value::from(&*key).to_string().as_bytes());
+        text.push(b':');
+        text.extend_from_slice(&params[at]);
+    }
+    text.push(b'}');
+    text
+}
+
+impl Watching {
+    pub(crate) fn new(sources: usize) -> Self {
+        let turns = std::iter::repeat_with(Default::default).take(sources).collect();
+        Self { by_resource: Mutex::default(), turns }
+    }
+
+    /// Forgets who watches; returns whether nobody does any more who did.
+    fn forget(&self, source: usize, uri: &str, key: u64) -> bool {
+        let mut all = self.by_resource.lock();
+        let place = (source, uri.to_owned());
+        let Some(watchers) = all.get_mut(&place) else { return false };
+        watchers.retain(|it| it.key != key);
+        let nobody = watchers.is_empty();
+        if nobody {
+            all.remove(&place);
+        }
+        nobody
+    }
+}

@@ -1,0 +1,170 @@
+//! Requests through a connection: which peer takes them, when they are sent again, and what their errors
+//! mean.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep, timeout_at};
+use toolcrib_catalogue::{CallContext, CallError, ClientError, Json, SourceState};
+use toolcrib_wire::{Ask, Inbox, Mirrored, Peer, RequestError, json};
+
+use super::{connection::Shared, listing::Listed, port::Heard};
+
+/// No call takes longer than this, whatever anybody says.
+pub(super) const LONGEST: Duration = Duration::from_secs(86_400);
+
+impl Shared {
+    /// The current peer. While the connection is on its way this waits; where it has failed, it does
+    /// not.
+    pub(super) async fn ready_peer(&self, deadline: Instant) -> Result<Arc<Peer>, CallError> {
+        if let Some(peer) = self.peer.load_full() {
+            return Ok(peer);
+        }
+        let begin = Instant::now();
+        let mut state = self.state.subscribe();
+        loop {
+            let now = state.borrow_and_update().state.clone();
+            let server = &self.config.name;
+            let cause = match now {
+                SourceState::Ready | SourceState::Connecting => {
+                    if let Some(peer) = self.peer.load_full() {
+                        return Ok(peer);
+                    }
+                    match timeout_at(deadline, state.changed()).await {
+                        Ok(Ok(())) => continue,
+                        Ok(Err(_)) => format!("server `{server}` is gone"),
+                        Err(_) => {
+                            let after = begin.elapsed();
+                            return Err(CallError::TimedOut { after, sent: false });
+                        }
+                    }
+                }
+                SourceState::Failed { cause, .. } => format!("server `{server}` is down: {cause}"),
+                SourceState::Closed => format!("server `{server}` was shut down"),
+            };
+            return Err(CallError::Unavailable { cause });
+        }
+    }
+
+    /// Sends a request, again where that is safe.
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        params: &Json,
+        context: &CallContext,
+    ) -> Result<Json, CallError> {
+        let begin = Instant::now();
+        let policy = &self.options.calls;
+        let retries = context.retries.unwrap_or(policy.retries);
+        let one_attempt = context.attempt.unwrap_or(self.config.timeout).min(LONGEST);
+        // What one attempt may take, all of them together may take too.
+        let total = policy.total.max(one_attempt).min(LONGEST);
+        let end = context.deadline.map_or(begin + total, Instant::from_std);
+        let listener = context.listener.clone().map(|it| Arc::new(Heard(it)) as Arc<dyn Inbox>);
+        // Two who do not stay are never the same.
+        let client = context.visitor.as_ref().map_or_else(nobody_else, |it| it.key());
+        let mut stale = false;
+        for attempt in 0.. {
+            let deadline = end.min(Instant::now() + one_attempt);
+            let peer = self.ready_peer(deadline).await?;
+            let listed = self.listed.load();
+            let ask = Ask {
+                method,
+                params: Some(params.as_bytes()),
+                deadline: Some(deadline),
+                listener: listener.clone(),
+                client: Some(client),
+                mirrored: wanted_in_headers(&listed, method, params),
+            };
+            let error = match peer.request(ask).await {
+                Ok(result) => return Ok(Json::from_scanned(result)),
+                // It was not even looked at: a new session, and once more.
+                Err(RequestError::Stale) if !stale => {
+                    stale = true;
+                    self.forget(&peer);
+                    continue;
+                }
+                Err(error) => self.call_error(error),
+            };
+            let safe = context.repeatable || !error.may_have_run();
+            let pause = policy.backoff_base.saturating_mul(1 << attempt.min(16));
+            let time = Instant::now() + pause < end;
+            if retries <= attempt || !error.is_transient() || !safe || !time {
+                return Err(error);
+            }
+            tracing::debug!(server = self.config.name, %error, attempt, "trying again");
+            sleep(pause).await;
+        }
+        Err(CallError::Unavailable { cause: "no attempt was made".to_owned() })
+    }
+
+    /// Takes a peer whose session is gone out of use, if nobody has done so yet.
+    fn forget(&self, peer: &Arc<Peer>) {
+        let current = self.peer.compare_and_swap(peer, None);
+        if current.as_ref().is_some_and(|it| Arc::ptr_eq(it, peer)) {
+            self.enter(SourceState::Connecting);
+        }
+    }
+
+    /// Whether we were told to believe that doing it twice does no harm.
+    pub(super) fn is_safe(&self, tool: &str) -> bool {
+        self.config.trust_hints
+            && self.listed.load().tools.iter().any(|it| {
+                let hints = it.annotations;
+                it.name == tool
+                    && (hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true))
+            })
+    }
+
+    pub(super) fn call_error(&self, error: RequestError) -> CallError {
+        let server = &self.config.name;
+        let said = |error: &RequestError| {
+            format!("server `{server}`: {}", self.masker.mask(&error.to_string()))
+        };
+        match error {
+            RequestError::NotSent { .. }
+            | RequestError::Unreachable { .. }
+            | RequestError::Stale
+            | RequestError::Http { status: 429 | 503, .. } => {
+                CallError::Unavailable { cause: said(&error) }
+            }
+            RequestError::Lost { .. } | RequestError::Http { status: 500.., .. } => {
+                CallError::Lost { cause: said(&error) }
+            }
+            RequestError::TimedOut { after, sent } => CallError::TimedOut { after, sent },
+            RequestError::Rpc(rpc) => CallError::Rpc {
+                code: rpc.code,
+                message: self.masker.mask(&rpc.message).into_owned(),
+                data: rpc.data.map(Json::from_scanned),
+            },
+            RequestError::Malformed { .. } | RequestError::Http { .. } => {
+                CallError::Malformed { cause: said(&error) }
+            }
+            RequestError::Unauthorized { .. } | RequestError::Redirected { .. } => {
+                let (server, cause) = (server.clone(), error.to_string());
+                ClientError::Connect { server, cause }.into()
+            }
+        }
+    }
+}
+
+/// A number that no visitor has.
+fn nobody_else() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// What the server wants to see in headers of this call.
+fn wanted_in_headers<'a>(listed: &'a Listed, method: &str, params: &Json) -> &'a [Mirrored] {
+    if listed.mirrored.is_empty() || method != "tools/call" {
+        return &[];
+    }
+    let name = json::member(params.as_bytes(), "name").map(|at| &params.as_bytes()[at]);
+    let name: Option<String> = name.and_then(|it| serde_json::from_slice(it).ok());
+    name.and_then(|it| listed.mirrored.get(&it)).map(Vec::as_slice).unwrap_or_default()
+}
