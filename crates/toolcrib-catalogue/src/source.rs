@@ -146,6 +146,9 @@ pub trait Visitor: Listener {
 
     /// How much it wants to hear of what sources log, if it has said so.
     fn level(&self) -> Option<&'static str>;
+
+    /// What it said that it can do: an object of the protocol. Nothing where each request says it.
+    fn capabilities(&self) -> Option<Json>;
 }
 
 /// Whose fault it is that a call failed.

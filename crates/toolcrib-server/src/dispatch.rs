@@ -20,6 +20,7 @@ use toolcrib_wire::{
 use crate::{
     access::Caller,
     gateway::Gateway,
+    rounds,
     snapshot::Lists,
     visit::{Here, LEVELS, Visit, level_of},
     watching::{MAX_WATCHED, Watcher},
@@ -300,7 +301,8 @@ async fn hand_on(
 ) -> Result<Bytes, RpcError> {
     let source = gateway.source(source).ok_or_else(|| unknown_method(asked.method))?;
     let context = CallContext { repeatable: true, ..asked.context() };
-    let result = source.request(asked.method, Json::from_scanned(params), context).await;
+    let params = Json::from_scanned(params);
+    let result = rounds::request(source, asked.method, params, context, asked.era).await;
     result.and_then(|it| usable(it, asked.era)).map_err(rpc)
 }
 
@@ -367,7 +369,8 @@ async fn call(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
     let source = gateway.source(entry.listing);
     let source = source.ok_or_else(|| invalid(format!("Unknown tool: {}", name.escape_debug())))?;
     let params = replaced(&params, &at, &entry.tool.name);
-    let result = source.request("tools/call", Json::from_scanned(params), asked.context()).await;
+    let (params, context) = (Json::from_scanned(params), asked.context());
+    let result = rounds::request(source, "tools/call", params, context, asked.era).await;
     match result.and_then(|it| usable(it, asked.era)) {
         Err(error @ CallError::Rpc { .. }) => Err(rpc(error)),
         Err(error) if asked.era == Era::Modern => Ok(complete(failed(&name, &error))),

@@ -52,11 +52,13 @@ pub(crate) struct Visit {
     pub(crate) watched: Mutex<BTreeSet<(usize, String)>>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone)]
 struct Can {
     sample: bool,
     elicit: bool,
     show_roots: bool,
+    /// In its own words.
+    said: Json,
 }
 
 /// Where messages to a client go.
@@ -103,11 +105,17 @@ impl Visit {
 
     /// The client says in `initialize` what it can do. The first word counts.
     pub(crate) fn greeted(&self, params: Option<&Bytes>) {
-        let capabilities = params.and_then(|it| Some(it.slice(json::member(it, "capabilities")?)));
-        let capabilities = capabilities.unwrap_or_default();
-        let has = |what: &str| json::member(&capabilities, what).is_some();
-        let can =
-            Can { sample: has("sampling"), elicit: has("elicitation"), show_roots: has("roots") };
+        let said = params.and_then(|it| Some(&it[json::member(it, "capabilities")?]));
+        // A copy: it must not keep the whole message in memory.
+        let said = said.filter(|it| it.first() == Some(&b'{')).unwrap_or(b"{}");
+        let said = Json::from_scanned(Bytes::copy_from_slice(said));
+        let has = |what: &str| json::member(said.as_bytes(), what).is_some();
+        let can = Can {
+            sample: has("sampling"),
+            elicit: has("elicitation"),
+            show_roots: has("roots"),
+            said,
+        };
         self.can.set(can).ok();
     }
 
@@ -256,6 +264,10 @@ impl Visitor for Here {
 
     fn level(&self) -> Option<&'static str> {
         self.0.level().map(|it| LEVELS[usize::from(it)])
+    }
+
+    fn capabilities(&self) -> Option<Json> {
+        self.0.can.get().map(|it| it.said.clone())
     }
 }
 

@@ -97,6 +97,8 @@ pub struct Ask<'a> {
     /// Whose request this is, if not our own: where a server does not say which request a question
     /// belongs to, it can only be answered while all requests are of one client.
     pub client: Option<u64>,
+    /// What `_meta` says to a modern server besides what is there already, such as what the client can do.
+    pub meta: &'a [(&'static str, Bytes)],
     /// Arguments of a call that a modern HTTP server wants in headers too.
     pub mirrored: &'a [Mirrored],
 }
@@ -179,12 +181,13 @@ impl Peer {
     /// Progress that the caller asked for with a token goes to `listener`, under the caller's token;
     /// towards the server it has one of our own, since two callers may choose the same.
     pub async fn request(&self, ask: Ask<'_>) -> Result<Bytes, RequestError> {
-        let Ask { method, params, deadline, listener, client, mirrored } = ask;
+        let Ask { method, params, deadline, listener, client, meta, mirrored } = ask;
         let begin = Instant::now();
         let id = self.core.next_id.fetch_add(1, Ordering::Relaxed);
         let mut unanswered = Unanswered { core: &self.core, id, sent: false, done: false };
         let own_token = listener.and_then(|it| unanswered.listen(params, it, client));
-        let answer = unanswered.ask(method, own_token.as_deref().or(params), mirrored);
+        let params = own_token.as_deref().or(params);
+        let answer = unanswered.ask(method, params, meta, mirrored);
         let answered = match deadline {
             None => Some(answer.await),
             Some(deadline) => self.within(id, deadline, begin, answer).await,
@@ -343,10 +346,18 @@ impl Unanswered<'_> {
         Some([&params[..at.start], own.as_bytes(), &params[at.end..]].concat().into())
     }
 
-    async fn ask(&mut self, method: &str, params: Option<&[u8]>, mirrored: &[Mirrored]) -> Answer {
+    async fn ask(
+        &mut self,
+        method: &str,
+        params: Option<&[u8]>,
+        meta: &[(&'static str, Bytes)],
+        mirrored: &[Mirrored],
+    ) -> Answer {
+        // What is said first stays: of the request, of its client, of us.
         let with_meta = match self.core.meta.as_slice() {
             [] => None,
-            meta => Some(with_meta(params, meta)),
+            ours if meta.is_empty() => Some(with_meta(params, ours)),
+            ours => Some(with_meta(Some(&with_meta(params, meta)), ours)),
         };
         let params = with_meta.as_deref().or(params);
         let frame = frame::request(&Id::number(self.id), method, params);

@@ -9,9 +9,13 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use tokio::time::{Instant, sleep, timeout_at};
-use toolcrib_catalogue::{CallContext, CallError, ClientError, Json, SourceState};
-use toolcrib_wire::{Ask, Inbox, Mirrored, Peer, RequestError, json};
+use toolcrib_catalogue::{CallContext, CallError, ClientError, Json, SourceState, Visitor};
+use toolcrib_wire::{
+    Ask, Inbox, Mirrored, Peer, RequestError, json,
+    revision::{META_CAPABILITIES, META_LOG_LEVEL},
+};
 
 use super::{connection::Shared, listing::Listed, port::Heard};
 
@@ -68,6 +72,7 @@ impl Shared {
         let listener = context.listener.clone().map(|it| Arc::new(Heard(it)) as Arc<dyn Inbox>);
         // Two who do not stay are never the same.
         let client = context.visitor.as_ref().map_or_else(nobody_else, |it| it.key());
+        let meta = context.visitor.as_ref().map(|it| said_for(&**it)).unwrap_or_default();
         let mut stale = false;
         for attempt in 0.. {
             let deadline = end.min(Instant::now() + one_attempt);
@@ -79,6 +84,7 @@ impl Shared {
                 deadline: Some(deadline),
                 listener: listener.clone(),
                 client: Some(client),
+                meta: &meta,
                 mirrored: wanted_in_headers(&listed, method, params),
             };
             let error = match peer.request(ask).await {
@@ -151,6 +157,13 @@ impl Shared {
             }
         }
     }
+}
+
+/// What a modern server has to hear with each request of a visitor that said it once.
+fn said_for(visitor: &dyn Visitor) -> Vec<(&'static str, Bytes)> {
+    let capabilities = visitor.capabilities().map(|it| (META_CAPABILITIES, it.into_bytes()));
+    let level = visitor.level().map(|it| (META_LOG_LEVEL, format!("\"{it}\"").into()));
+    capabilities.into_iter().chain(level).collect()
 }
 
 /// A number that no visitor has.

@@ -398,7 +398,7 @@ fn each_session_has_its_own_server_where_that_is_wanted() {
     assert_eq!(count(&bob, "own"), "2");
 }
 
-/// A modern server asks by its result; a legacy client cannot answer that, and is told so.
+/// A modern server asks by its result; a client that cannot be asked is told so, a modern one gets it whole.
 #[test]
 fn a_question_in_a_result_reaches_only_who_can_answer_it() {
     let question = r#"{"resultType":"input_required","inputRequests":{"n":{"method":"elicitation/create","params":{}}},"requestState":"s"}"#;
@@ -406,7 +406,7 @@ fn a_question_in_a_result_reaches_only_who_can_answer_it() {
     let folder = Folder::workspace(&json!({ "a": entry(&plan) }));
     let serving = Serving::start(folder.path());
     let said = call_whole(&serving, &session_of(&serving), "mcp__a__ask");
-    assert!(said.contains("answered `input_required`, which a client of this revision"), "{said}");
+    assert!(said.contains("asks `elicitation/create`, which the client cannot answer"), "{said}");
     let params = json!({ "name": "mcp__a__ask", "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} } } });
