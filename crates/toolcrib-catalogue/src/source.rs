@@ -32,6 +32,11 @@ pub trait Source: Send + Sync + fmt::Debug {
         Offers::default()
     }
 
+    /// Whether it is known what it has: from itself, or from the last time.
+    fn has_listed(&self) -> bool {
+        true
+    }
+
     /// What was wrong with its last list.
     fn problems(&self) -> Vec<Problem>;
 

@@ -64,10 +64,10 @@ pub(crate) async fn answer(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes,
     match (asked.method, asked.era) {
         ("ping", Era::Legacy) => Ok(Bytes::from_static(b"{}")),
         ("server/discover", Era::Modern) => Ok(discover(gateway)),
-        ("tools/list", _) => list(gateway, &asked, |it| &it.tools),
-        ("prompts/list", _) => list(gateway, &asked, |it| &it.prompts),
-        ("resources/list", _) => list(gateway, &asked, |it| &it.resources),
-        ("resources/templates/list", _) => list(gateway, &asked, |it| &it.templates),
+        ("tools/list", _) => list(gateway, &asked, |it| &it.tools).await,
+        ("prompts/list", _) => list(gateway, &asked, |it| &it.prompts).await,
+        ("resources/list", _) => list(gateway, &asked, |it| &it.resources).await,
+        ("resources/templates/list", _) => list(gateway, &asked, |it| &it.templates).await,
         ("tools/call", _) => call(gateway, asked).await,
         ("prompts/get", _) => get_prompt(gateway, asked).await,
         ("resources/read", _) => read_resource(gateway, asked).await,
@@ -152,7 +152,7 @@ fn scope(gateway: &Gateway) -> &'static str {
     if gateway.access().has_tokens() { "private" } else { "public" }
 }
 
-fn list(
+async fn list(
     gateway: &Gateway,
     asked: &Asked<'_>,
     which: impl Fn(&Lists) -> &Bytes,
@@ -161,6 +161,7 @@ fn list(
     if member(params, "cursor").is_some_and(|it| &params[it] != b"null") {
         return Err(invalid("Invalid cursor: the list has one page"));
     }
+    gateway.first_lists().await;
     let lists = gateway.snapshot().lists(&asked.caller);
     let list = which(&lists);
     let mut text = Vec::with_capacity(list.len() + 256);
@@ -172,8 +173,10 @@ fn list(
     }
     text.extend_from_slice(br#""resultType":"complete","#);
     text.extend_from_slice(list);
+    // While servers come up, what is listed now is not what will be listed in a moment.
+    let ttl = if gateway.is_settled() { LIST_TTL_MS } else { 0 };
     let rest = json!({
-        "ttlMs": LIST_TTL_MS, "cacheScope": scope(gateway), "_meta": meta(gateway),
+        "ttlMs": ttl, "cacheScope": scope(gateway), "_meta": meta(gateway),
     });
     text.push(b',');
     text.extend_from_slice(&rest.to_string().as_bytes()[1..]);
@@ -363,7 +366,11 @@ async fn call(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
     {
         return Err(invalid("`arguments` must be an object"));
     }
-    let snapshot = gateway.snapshot();
+    let mut snapshot = gateway.snapshot();
+    if snapshot.tool(&asked.caller, &name).is_none() {
+        gateway.first_lists().await;
+        snapshot = gateway.snapshot();
+    }
     let entry = snapshot.tool(&asked.caller, &name);
     let entry = entry.ok_or_else(|| invalid(format!("Unknown tool: {}", name.escape_debug())))?;
     let source = gateway.source(entry.listing);

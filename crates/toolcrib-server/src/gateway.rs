@@ -12,7 +12,7 @@ use std::{
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolcrib_catalogue::{
     CallContext, Catalogue, Json, Listener, Listing, NameStyle, Offers, Origin, Problem,
@@ -41,6 +41,7 @@ pub struct Gateway {
     /// The clients that are here just now.
     visits: Mutex<HashMap<u64, Weak<Visit>>>,
     next_key: AtomicU64,
+    begin: Instant,
     pub(crate) watching: Watching,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
@@ -58,6 +59,9 @@ pub struct Input {
     /// Which are taken.
     pub filter: ToolFilter,
 }
+
+/// How long after the start servers of which nothing is known are waited for.
+const FIRST_LISTS: Duration = Duration::from_secs(3);
 
 /// A client says that its folders are others now.
 pub(crate) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
@@ -88,6 +92,7 @@ impl Gateway {
         let gateway = Arc::new(Self {
             visits: Mutex::default(),
             next_key: AtomicU64::new(1),
+            begin: Instant::now(),
             watching: Watching::new(inputs.len()),
             inputs,
             snapshot: ArcSwap::from_pointee(empty),
@@ -279,6 +284,23 @@ impl Gateway {
         }
     }
 
+    /// Waits a moment, soon after the start, for servers of which nothing is known yet: whoever asks
+    /// once and never again should not hear that there is nothing.
+    pub(crate) async fn first_lists(&self) {
+        let unknown = || {
+            let sources = self.inputs.iter().flat_map(|it| &it.source);
+            { sources }.any(|it| it.state() == SourceState::Connecting && !it.has_listed())
+        };
+        let end = self.begin + FIRST_LISTS;
+        let behind = || unknown() || *self.built.lock() != self.versions();
+        if end <= Instant::now() || !behind() {
+            return;
+        }
+        let mut changes = self.changes();
+        let listed = async { while behind() && changes.changed().await.is_ok() {} };
+        drop(tokio::time::timeout_at(end, listed).await);
+    }
+
     /// Whether every source is ready or has failed, and is listed as it is now.
     pub fn is_settled(&self) -> bool {
         let mut sources = self.inputs.iter().flat_map(|it| &it.source);
@@ -293,6 +315,17 @@ impl Gateway {
     /// How many tools there are.
     pub fn count(&self) -> usize {
         self.snapshot.load().count()
+    }
+
+    /// Does something until the gateway stops.
+    pub fn spawn(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = work => {}
+                () = stop.cancelled() => {}
+            }
+        });
     }
 
     /// Lets nobody in any more.

@@ -19,8 +19,10 @@ mod dispatch;
 mod session;
 mod http;
 mod stdio;
+mod socket;
 
 pub use access::{Access, AccessSettings, Caller, Denied, GroupSettings, Lists, Pattern};
 pub use gateway::{Gateway, Input, Settings};
 pub use http::{Door, HttpSettings, Tls};
-pub use stdio::serve_stdio;
+pub use socket::{Hello, serve_socket};
+pub use stdio::{read_line, serve_lines, serve_stdio};

@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use serde_json::json;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     sync::{Semaphore, mpsc},
 };
 use tokio_util::sync::CancellationToken;
@@ -276,25 +276,35 @@ pub(crate) fn null_response(error: &RpcError) -> Bytes {
 
 /// Serves one client on standard input and output until the input ends.
 pub async fn serve_stdio(gateway: &Arc<Gateway>, caller: Caller) {
+    serve_lines(gateway, caller, tokio::io::stdin(), tokio::io::stdout()).await;
+}
+
+/// Serves one client that sends and gets a message a line, until its lines end.
+pub async fn serve_lines(
+    gateway: &Arc<Gateway>,
+    caller: Caller,
+    input: impl AsyncRead + Unpin,
+    mut output: impl AsyncWrite + Unpin + Send + 'static,
+) {
     let (out, mut outgoing) = mpsc::channel::<Bytes>(QUEUE);
     let writer = gateway.tasks.spawn(async move {
-        let mut stdout = tokio::io::stdout();
         while let Some(text) = outgoing.recv().await {
             let line = [&*one_line(text), b"\n"].concat();
-            if stdout.write_all(&line).await.is_err() || stdout.flush().await.is_err() {
+            if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
                 return;
             }
         }
     });
     let conversation = Conversation::new(Arc::clone(gateway), caller, out);
     let ended = conversation.ended.clone();
-    let mut input = BufReader::new(tokio::io::stdin());
+    let mut input = BufReader::new(input);
     loop {
         let mut line = Vec::new();
         let read = read_line(&mut input, &mut line);
         let read = tokio::select! {
             read = read => read,
             () = gateway.stop.cancelled() => break,
+            () = ended.cancelled() => break,
         };
         match read {
             Ok(0) | Err(_) => break,
@@ -315,8 +325,8 @@ pub async fn serve_stdio(gateway: &Arc<Gateway>, caller: Caller) {
 }
 
 /// Reads a line, and of one that is too long only so much that it is refused.
-async fn read_line(
-    input: &mut BufReader<tokio::io::Stdin>,
+pub async fn read_line(
+    input: &mut (impl AsyncBufRead + Unpin),
     line: &mut Vec<u8>,
 ) -> std::io::Result<usize> {
     let mut total = 0;

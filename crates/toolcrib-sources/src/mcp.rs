@@ -8,6 +8,7 @@ mod config;
 mod error;
 mod backoff;
 mod listing;
+mod memory;
 mod connection;
 mod calling;
 mod wishes;

@@ -1,6 +1,7 @@
 //! The commands, one file each, and how they end.
 
 mod serve;
+mod relay;
 mod tools;
 mod call;
 mod check;

@@ -170,6 +170,16 @@ impl Workspace {
         names.iter().filter_map(|it| self.client.connection(it).ok()).collect()
     }
 
+    /// Takes from a file what servers listed the last time.
+    pub fn recall(&self, file: &Path) {
+        self.client.recall(file);
+    }
+
+    /// Keeps in a file what servers list. Never returns.
+    pub async fn remember(&self, file: &Path) {
+        self.client.remember(file).await;
+    }
+
     /// The connection to a server, if it was started.
     pub fn connection(&self, server: &str) -> Option<Arc<Connection>> {
         self.client.connection(server).ok()

@@ -1,6 +1,6 @@
 //! Several servers, connected as they are needed.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio_util::task::TaskTracker;
@@ -16,6 +16,7 @@ use super::{
     env::Lookup,
     isolated::{Handle, Isolated},
     listing::Lists,
+    memory::{self, Memory},
 };
 
 /// A client of the servers of an `mcp.json`.
@@ -46,6 +47,8 @@ use super::{
 pub struct Client {
     servers: Mutex<Vec<Registered>>,
     options: ClientOptions,
+    /// What servers listed the last time.
+    memory: Mutex<Memory>,
     reaper: Arc<Reaper>,
     tasks: TaskTracker,
 }
@@ -100,6 +103,9 @@ const INHERITED: [&str; 12] = [
     "XDG_RUNTIME_DIR",
 ];
 
+/// How often what servers list is kept, if it has changed.
+const REMEMBER: Duration = Duration::from_secs(1);
+
 /// How long servers get to end when a client is closed.
 const CLOSING: Duration = Duration::from_secs(8);
 
@@ -144,7 +150,7 @@ impl Client {
     /// A client without servers.
     pub fn new(options: ClientOptions) -> Self {
         let (reaper, tasks) = (Arc::new(Reaper::new()), TaskTracker::new());
-        Self { servers: Mutex::default(), options, reaper, tasks }
+        Self { servers: Mutex::default(), options, memory: Mutex::default(), reaper, tasks }
     }
 
     /// Registers a server. One of the same name is replaced, and disconnected if it was connected.
@@ -188,9 +194,39 @@ impl Client {
                 self.options.clone(),
                 Arc::clone(&self.reaper),
                 &self.tasks,
+                self.memory.lock().of(&server.config),
             ))
         };
         Ok(Arc::clone(server.connection.get_or_insert_with(start)))
+    }
+
+    /// Takes from a file what servers listed the last time. Connections begun from now on show that
+    /// until their server has listed anew.
+    pub fn recall(&self, file: &Path) {
+        *self.memory.lock() = Memory::read(file);
+    }
+
+    /// Keeps in a file what servers list, until the future is dropped. Never returns.
+    pub async fn remember(&self, file: &Path) {
+        let mut kept: Vec<u64> = Vec::new();
+        loop {
+            tokio::time::sleep(REMEMBER).await;
+            let connections: Vec<_> =
+                self.servers.lock().iter().filter_map(|it| it.connection.clone()).collect();
+            let versions = connections.iter().map(|it| it.version()).collect();
+            if kept == versions {
+                continue;
+            }
+            kept = versions;
+            let known = connections.iter().filter(|it| it.has_listed());
+            let known: Vec<_> =
+                known.map(|it| (it.config().clone(), it.shared.listed.load_full())).collect();
+            let file = file.to_owned();
+            let written = tokio::task::spawn_blocking(move || memory::write(&file, &known)).await;
+            if let Ok(Err(error)) = written {
+                tracing::warn!(%error, "what servers list cannot be kept");
+            }
+        }
     }
 
     /// A server as a source of tools: one connection for everybody, or one for each visitor, as its

@@ -5,7 +5,13 @@
 //! grows. Callers read the state and the current peer; they never wait for that task's lock, since it
 //! has none.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
@@ -46,6 +52,8 @@ pub(super) struct Shared {
     pub(super) state: watch::Sender<Versioned>,
     pub(super) peer: ArcSwapOption<Peer>,
     pub(super) listed: ArcSwap<Listed>,
+    /// Whether that is what the server said, now or the last time.
+    pub(super) has_listed: AtomicBool,
     /// Somebody wants the next try now.
     hurry: Notify,
     pub(super) own: Arc<Own>,
@@ -97,12 +105,13 @@ impl Inbox for Own {
 }
 
 impl Connection {
-    /// Begins to connect.
+    /// Begins to connect. What is known of the server is shown until it has listed anew.
     pub(crate) fn start(
         config: ServerConfig,
         options: ClientOptions,
         reaper: Arc<Reaper>,
         tasks: &TaskTracker,
+        known: Option<Listed>,
     ) -> Self {
         let masker = config.masker();
         let state = Versioned { state: SourceState::Connecting, version: 0 };
@@ -112,7 +121,8 @@ impl Connection {
             masker,
             state: watch::Sender::new(state),
             peer: ArcSwapOption::empty(),
-            listed: ArcSwap::default(),
+            has_listed: AtomicBool::new(known.is_some()),
+            listed: ArcSwap::from_pointee(known.unwrap_or_default()),
             hurry: Notify::new(),
             own: Arc::default(),
             wishes: Wishes::default(),
@@ -343,6 +353,7 @@ impl Shared {
 
     fn store(&self, listed: Listed) {
         self.listed.store(Arc::new(listed));
+        self.has_listed.store(true, Ordering::Relaxed);
         self.state.send_modify(|it| it.version += 1);
     }
 

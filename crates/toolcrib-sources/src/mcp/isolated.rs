@@ -56,7 +56,8 @@ impl Isolated {
 
     fn start(&self) -> Connection {
         let config = self.front.config().clone();
-        Connection::start(config, self.options.clone(), Arc::clone(&self.reaper), &self.tasks)
+        let (options, reaper) = (self.options.clone(), Arc::clone(&self.reaper));
+        Connection::start(config, options, reaper, &self.tasks, None)
     }
 
     /// The connection of a visitor; a new one takes the spare.
@@ -116,6 +117,10 @@ impl Source for Handle {
 
     fn offers(&self) -> Offers {
         self.0.front.offers()
+    }
+
+    fn has_listed(&self) -> bool {
+        self.0.front.has_listed()
     }
 
     fn problems(&self) -> Vec<Problem> {

@@ -1,6 +1,9 @@
 //! A connection seen through the ports of the catalogue.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+};
 
 use bytes::Bytes;
 use toolcrib_catalogue::{
@@ -52,6 +55,10 @@ impl Source for Connection {
 
     fn offers(&self) -> Offers {
         self.shared.listed.load().offers.clone()
+    }
+
+    fn has_listed(&self) -> bool {
+        self.shared.has_listed.load(Ordering::Relaxed)
     }
 
     fn problems(&self) -> Vec<Problem> {

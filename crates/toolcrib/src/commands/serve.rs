@@ -11,12 +11,14 @@ use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
 };
-use toolcrib::{Network, NetworkError, Workspace, environment};
+use toolcrib::{Claim, Data, Network, NetworkError, Owner, Workspace, environment};
 use toolcrib_catalogue::{Source, SourceState};
-use toolcrib_server::{Access, Caller, Door, Gateway, HttpSettings, Settings, Tls, serve_stdio};
+use toolcrib_server::{
+    Access, Caller, Door, Gateway, HttpSettings, Settings, Tls, serve_socket, serve_stdio,
+};
 use toolcrib_sources::mcp::{Connection, Lists};
 
-use super::Failure;
+use super::{Failure, relay};
 use crate::terminal::{self, BOLD, CYAN, DIM, styled};
 
 /// What was asked for.
@@ -35,40 +37,115 @@ impl From<NetworkError> for Failure {
 }
 
 pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
-    let workspace = Workspace::open(asked.folder, &environment, Lists::Everything)?;
-    let network = Network::read(&workspace.folder, &environment)?;
-    let access = Access::new(&network.access);
-    // Whatever is refused is refused before anything runs.
-    let way = if asked.stdio {
-        let caller = access.local(asked.group);
-        Way::Stdio(caller.ok_or_else(|| unknown_group(asked.group, &access))?)
-    } else {
-        Way::Http(address(&network, asked.listen, &access)?)
+    let folder = Workspace::open(asked.folder, &environment, Lists::Everything)?.folder;
+    let data = match Data::claim(&folder) {
+        Claim::Ours(data) => Some(data),
+        Claim::Taken(owner) if asked.stdio => return relay::run(&asked, &folder, owner).await,
+        Claim::Taken(owner) => return Err(owned(&folder, &owner)),
+        // A workspace that cannot be written is served all the same, only with a shorter memory.
+        Claim::Unusable(cause) => {
+            tracing::warn!("nothing is kept from run to run: {cause}");
+            None
+        }
     };
-    let servers = workspace.start(&workspace.server_names());
-    let settings = Settings {
-        name: "toolcrib".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        instructions: network.instructions.clone(),
-    };
-    let inputs = workspace.inputs(&servers);
-    terminal::warn(&workspace.problems);
-    let gateway = Gateway::start(inputs, access, settings);
-    let ended = match way {
+    let running = Running::start(&asked, data)?;
+    let ended = match running.way.clone() {
         Way::Stdio(caller) => {
-            serve_stdio(&gateway, caller).await;
+            serve_stdio(&running.gateway, caller).await;
             Ok(ExitCode::SUCCESS)
         }
-        Way::Http(address) => {
-            serve_http(asked.folder, &workspace, &network, &gateway, &servers, address).await
-        }
+        Way::Http(address) => serve_http(asked.folder, &running, address).await,
     };
-    gateway.close().await;
-    workspace.close().await;
+    running.close().await;
     ended
 }
 
+fn owned(folder: &Path, owner: &Owner) -> Failure {
+    let process = owner.process.map(|it| format!(" (process {it})")).unwrap_or_default();
+    let message = format!("another gateway serves `{}`{process}", folder.display());
+    let hint = "end that one first; `serve --stdio` would go through it";
+    Failure::unusable(message).hint(Some(hint.to_owned()))
+}
+
+/// A gateway that runs, and what it stands on.
+pub(crate) struct Running {
+    pub(crate) gateway: Arc<Gateway>,
+    workspace: Arc<Workspace>,
+    network: Network,
+    servers: Vec<Arc<Connection>>,
+    way: Way,
+    /// Ends with us; last, so that nobody owns the folder while our servers still run.
+    _data: Option<Data>,
+}
+
+impl Running {
+    /// Starts every server, and the gateway before them.
+    pub(crate) fn start(asked: &Asked<'_>, data: Option<Data>) -> Result<Self, Failure> {
+        let workspace = Workspace::open(asked.folder, &environment, Lists::Everything)?;
+        let network = Network::read(&workspace.folder, &environment)?;
+        let access = Access::new(&network.access);
+        // Whatever is refused is refused before anything runs.
+        let way = if asked.stdio {
+            let caller = access.local(asked.group);
+            Way::Stdio(caller.ok_or_else(|| unknown_group(asked.group, &access))?)
+        } else {
+            Way::Http(address(&network, asked.listen, &access)?)
+        };
+        let lists = data.as_ref().map(|it| it.file("lists.json"));
+        if let Some(file) = &lists {
+            workspace.recall(file);
+        }
+        let servers = workspace.start(&workspace.server_names());
+        let settings = Settings {
+            name: "toolcrib".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            instructions: network.instructions.clone(),
+        };
+        let inputs = workspace.inputs(&servers);
+        terminal::warn(&workspace.problems);
+        let gateway = Gateway::start(inputs, access, settings);
+        let workspace = Arc::new(workspace);
+        let running = Self { gateway, workspace, network, servers, way, _data: data };
+        if let Some(file) = lists {
+            let workspace = Arc::clone(&running.workspace);
+            running.spawn(async move { workspace.remember(&file).await });
+        }
+        running.open_socket();
+        Ok(running)
+    }
+
+    /// Lets further gateways of the workspace in.
+    fn open_socket(&self) {
+        let Some(data) = &self._data else { return };
+        match data.listen() {
+            Ok(listener) => {
+                let gateway = Arc::clone(&self.gateway);
+                self.spawn(async move { serve_socket(&gateway, listener).await });
+            }
+            Err(error) => tracing::warn!(%error, "further gateways cannot come in"),
+        }
+    }
+
+    /// Does something until the gateway stops.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.gateway.spawn(work);
+    }
+
+    /// Who a client on standard input is.
+    pub(crate) fn caller(&self, group: Option<&str>) -> Result<Caller, Failure> {
+        let access = self.gateway.access();
+        access.local(group).ok_or_else(|| unknown_group(group, &access))
+    }
+
+    /// Ends everything.
+    pub(crate) async fn close(self) {
+        self.gateway.close().await;
+        self.workspace.close().await;
+    }
+}
+
 /// How clients come in.
+#[derive(Clone)]
 enum Way {
     Stdio(Caller),
     Http(SocketAddr),
@@ -110,12 +187,10 @@ fn address(
 
 async fn serve_http(
     folder: &Path,
-    workspace: &Workspace,
-    network: &Network,
-    gateway: &Arc<Gateway>,
-    servers: &[Arc<Connection>],
+    running: &Running,
     address: SocketAddr,
 ) -> Result<ExitCode, Failure> {
+    let Running { gateway, workspace, network, servers, .. } = running;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let hint = "another toolcrib may be running; --listen 127.0.0.1:0 takes a free port";
         Failure::unusable(format!("cannot listen on {address}: {error}"))

@@ -275,6 +275,7 @@ async fn tls_is_spoken_and_a_certificate_of_ones_own_is_trusted_if_it_is_named()
     let plain = client(config);
     plain.connect("s").await.unwrap_err();
     plain.close().await;
+    drop(serving);
     folder.write("cert.pem", "no certificate");
     let run = crate::kit::toolcrib(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(run.code, 2);

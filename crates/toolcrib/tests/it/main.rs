@@ -23,5 +23,6 @@ mod gateway;
 mod door;
 mod siege;
 mod relay;
+mod owner;
 mod clients;
 mod conformance;
