@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use toolcrib_wire::{
     Frame, Id, RpcError,
     frame::{notification, request, response},
+    json,
 };
 
 use crate::plan::{Act, Fault, Plan, PlanTool, Speaks};
@@ -96,7 +97,7 @@ impl Fake {
             }
             "logging/setLevel" => answer(&id, &json!({})),
             "tools/list" => self.list(&id, &params),
-            "tools/call" => self.call(&id, &params, headers, aside).await,
+            "tools/call" => self.call(&id, &params, headers, aside, text).await,
             _ => self.unknown(&id, &method),
         }
     }
@@ -200,6 +201,7 @@ impl Fake {
         params: &Value,
         headers: &Value,
         aside: &mpsc::Sender<Bytes>,
+        raw: &Bytes,
     ) -> Reaction {
         let name = params["name"].as_str().unwrap_or_default();
         let tool = self.tools.lock().iter().find(|it| it.name == name).cloned();
@@ -269,12 +271,27 @@ impl Fake {
                 self.say(steps, params, aside).await;
                 self.text(id, &echo)
             }
+            Act::Mirror => self.mirror(id, raw),
             Act::Count => {
                 let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
                 self.text(id, &count.to_string())
             }
             Act::Family => self.text(id, &format!("{} {}", std::process::id(), stubborn_child())),
         }
+    }
+
+    /// Arguments as they came, which no reader of JSON has touched.
+    fn mirror(&self, id: &Id, raw: &Bytes) -> Reaction {
+        let part = |text: &Bytes, key: &str| text.slice(json::member(text, key).unwrap());
+        let arguments = part(&part(raw, "params"), "arguments");
+        let value = part(&arguments, "v");
+        let modern: &[u8] = match self.plan.speaks {
+            Speaks::Modern => br#","resultType":"complete""#,
+            Speaks::Legacy => b"",
+        };
+        let begin = br#"{"content":[],"structuredContent":"#;
+        let result = [begin, &*arguments, br#","x-more":"#, &*value, modern, b"}"].concat();
+        Reaction::Send(response(id, Ok(&result)))
     }
 
     fn text(&self, id: &Id, text: &str) -> Reaction {

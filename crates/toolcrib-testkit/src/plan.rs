@@ -83,6 +83,8 @@ pub enum Act {
     Ask(String, String),
     /// Logs so many messages and, where it is wanted, says as often how far it is; then echoes.
     Say(usize),
+    /// Gives back its arguments, to the letter, as structured content, and `v` of them once more beside it.
+    Mirror,
     /// Gives back how often it was called.
     Count,
     /// Gives back the id of its process, and of one that it starts and that does not want to end.

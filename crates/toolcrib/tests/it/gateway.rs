@@ -2,6 +2,7 @@
 
 use std::{fs, time::Duration};
 
+use proptest::prelude::*;
 use serde_json::json;
 use toolcrib::{
     catalogue::{CallContext, CallError, Json, Listener, Source},
@@ -280,4 +281,89 @@ async fn tls_is_spoken_and_a_certificate_of_ones_own_is_trusted_if_it_is_named()
     let run = crate::kit::toolcrib(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(run.code, 2);
     assert_eq!(run.err, "error: network.yaml: tls: there is no certificate in it\n");
+}
+
+/// JSON of every kind: deep, odd numbers, unknown fields, any text.
+fn any_json() -> impl Strategy<Value = String> {
+    let text = any::<String>().prop_map(|it| serde_json::to_string(&it).unwrap());
+    let number = prop_oneof![
+        Just("1e400".to_owned()),
+        Just("-0.0".to_owned()),
+        Just("1.10".to_owned()),
+        Just("123456789012345678901234567890.000000000000001e-7".to_owned()),
+        any::<i64>().prop_map(|it| it.to_string()),
+        any::<f64>()
+            .prop_filter("JSON has no infinity", |it| it.is_finite())
+            .prop_map(|it| format!("{it:e}")),
+    ];
+    let escaped = Just(r#""\u00e9\ud83d\ude00\/\b\n\u0000""#.to_owned());
+    let word = prop_oneof![Just("null"), Just("true"), Just("false")].prop_map(str::to_owned);
+    let leaf = prop_oneof![text, number, escaped, word];
+    leaf.prop_recursive(24, 64, 6, |inner| {
+        let key = "[a-z_\u{e9}-\u{ff}]{1,6}";
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6)
+                .prop_map(|it| format!("[{}]", it.join(" ,\n"))),
+            prop::collection::btree_map(key, inner, 0..6).prop_map(|it| {
+                let members: Vec<String> =
+                    it.iter().map(|(key, value)| format!("\"{key}\" :\t{value}")).collect();
+                format!("{{ {} }}", members.join(", "))
+            }),
+        ]
+    })
+}
+
+/// The tokens of a JSON text: whitespace between them is nobody's business.
+fn tokens(text: &str) -> String {
+    let mut inside = false;
+    let mut escaped = false;
+    let kept = |c: &char| {
+        let keep = inside || !c.is_ascii_whitespace();
+        match (inside, escaped, *c) {
+            (true, true, _) => escaped = false,
+            (true, false, '\\') => escaped = true,
+            (_, false, '"') => inside = !inside,
+            _ => {}
+        }
+        keep
+    };
+    text.chars().filter(kept).collect()
+}
+
+/// What a client sends reaches the server, and what the server answers the client, token for token.
+#[test]
+fn whatever_goes_through_comes_out_as_it_went_in() {
+    let notes = Folder::new();
+    let file = notes.file("notes");
+    let servers = json!({
+        "old": entry(&Plan::legacy().tool("mirror", Act::Mirror).notes(&file)),
+        "new": entry(&Plan::modern().tool("mirror", Act::Mirror)),
+    });
+    let folder = Folder::workspace(&servers);
+    let serving = Serving::start(folder.path());
+    let session = serving.session(&[], "2025-11-25");
+    let line = parking_lot::Mutex::new(Line::open(&serving));
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(300)
+    });
+    let result = runner.run(&any_json(), |value| {
+        for server in ["old", "new"] {
+            let body = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"x-unknown":{value},"name":"mcp__{server}__mirror","arguments":{{"v":{value}}}}}}}"#
+            );
+            let answer = line.lock().post(&session, &body).body;
+            let result = answer.split_once(r#""result":"#).map(|(_, it)| it).unwrap_or(&answer);
+            let expected = format!(r#"{{"content":[],"structuredContent":{{"v":{value}}},"x-more":{value}"#);
+            prop_assert!(
+                tokens(result).replace(r#""resultType":"complete","#, "").starts_with(&tokens(&expected)),
+                "{server}\n{expected}\n{answer}"
+            );
+        }
+        Ok(())
+    });
+    result.unwrap();
+    // The server saw them as they were sent, unknown params too.
+    let noted = fs::read_to_string(&file).unwrap();
+    assert!(noted.lines().filter(|it| it.contains("x-unknown")).count() >= 300);
 }

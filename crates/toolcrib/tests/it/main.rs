@@ -24,5 +24,6 @@ mod door;
 mod siege;
 mod relay;
 mod owner;
+mod frames;
 mod clients;
 mod conformance;

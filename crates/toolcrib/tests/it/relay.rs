@@ -194,10 +194,10 @@ fn session(serving: &Serving, capabilities: &Value) -> String {
 }
 
 /// A stream of events by hand.
-struct Events(BufReader<TcpStream>);
+pub(crate) struct Events(BufReader<TcpStream>);
 
 impl Events {
-    fn open(serving: &Serving, method: &str, headers: &str, body: &str) -> Self {
+    pub(crate) fn open(serving: &Serving, method: &str, headers: &str, body: &str) -> Self {
         let mut socket = TcpStream::connect(&serving.address).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let host = &serving.address;
@@ -215,14 +215,15 @@ impl Events {
         Self(reader)
     }
 
-    fn call(serving: &Serving, session: &str, id: u32, tool: &str) -> Self {
+    pub(crate) fn call(serving: &Serving, session: &str, id: u32, tool: &str) -> Self {
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
-            "params": { "name": tool, "_meta": { "progressToken": "same" } } });
+            "params": { "name": tool, "arguments": { "prompt": "Hi", "message": "Hi" },
+                "_meta": { "progressToken": "same" } } });
         Self::open(serving, "POST", &format!("Mcp-Session-Id: {session}"), &body.to_string())
     }
 
     /// The next event: its id, and its message.
-    fn next(&mut self) -> Option<(Option<String>, Value)> {
+    pub(crate) fn next(&mut self) -> Option<(Option<String>, Value)> {
         let mut id = None;
         loop {
             let mut line = String::new();
@@ -239,7 +240,7 @@ impl Events {
     }
 }
 
-fn reply(serving: &Serving, session: &str, id: &Value, result: &Value) {
+pub(crate) fn reply(serving: &Serving, session: &str, id: &Value, result: &Value) {
     let body = json!({ "jsonrpc": "2.0", "id": id, "result": result });
     let answer = serving.post(&[("Mcp-Session-Id", session)], &body);
     assert_eq!(answer.status, 202);
