@@ -61,6 +61,10 @@ pub struct GroupSettings {
     pub tokens: Vec<String>,
     /// What it is held to, besides what everybody is.
     pub lists: Lists,
+    /// Resources that it sees although it sees no tool of their server, by URI.
+    pub resources: Vec<Pattern>,
+    /// Prompts that it sees although it sees no tool of their server, by public name.
+    pub prompts: Vec<Pattern>,
 }
 
 /// What is exposed, and what is not.
@@ -80,6 +84,15 @@ pub struct Pattern(pub String);
 struct Group {
     name: Arc<str>,
     lists: Lists,
+    resources: Vec<Pattern>,
+    prompts: Vec<Pattern>,
+}
+
+impl Group {
+    fn new(settings: &GroupSettings) -> Self {
+        let GroupSettings { name, lists, resources, prompts, .. } = settings.clone();
+        Self { name: name.into(), lists, resources, prompts }
+    }
 }
 
 struct Token {
@@ -96,8 +109,8 @@ impl std::fmt::Debug for Token {
 impl Access {
     /// What the settings mean. Tokens are kept as digests only.
     pub fn new(settings: &AccessSettings) -> Self {
-        let mut groups =
-            vec![Group { name: settings.default_group.as_str().into(), lists: Lists::default() }];
+        let name = settings.default_group.clone();
+        let mut groups = vec![Group::new(&GroupSettings { name, ..GroupSettings::default() })];
         let mut tokens = Vec::new();
         let digest = |token: &str| *blake3::hash(token.as_bytes()).as_bytes();
         if let Some(token) = &settings.token {
@@ -105,10 +118,10 @@ impl Access {
         }
         for group in &settings.groups {
             let id = if group.name == settings.default_group {
-                groups[0].lists = group.lists.clone();
+                groups[0] = Group::new(group);
                 0
             } else {
-                groups.push(Group { name: group.name.as_str().into(), lists: group.lists.clone() });
+                groups.push(Group::new(group));
                 groups.len() - 1
             };
             let own = group.tokens.iter().map(|it| Token { digest: digest(it), group: id });
@@ -186,6 +199,18 @@ impl Access {
         own && self.lists.allows(tool)
     }
 
+    /// Whether the group in this place sees a resource whoever has it.
+    pub(crate) fn adds_resource(&self, group: usize, uri: &str) -> bool {
+        let group = self.groups.get(group);
+        group.is_some_and(|it| it.resources.iter().any(|it| it.matches(uri)))
+    }
+
+    /// Whether the group in this place sees a prompt whoever has it.
+    pub(crate) fn adds_prompt(&self, group: usize, name: &str) -> bool {
+        let group = self.groups.get(group);
+        group.is_some_and(|it| it.prompts.iter().any(|it| it.matches(name)))
+    }
+
     /// Whether the group in this place sees whatever it is not told not to see.
     pub(crate) fn sees_all(&self, group: usize) -> bool {
         let own = self.groups.get(group).is_some_and(|it| it.lists.exposed.is_none());
@@ -257,7 +282,7 @@ mod tests {
 
     fn group(name: &str, tokens: &[&str]) -> GroupSettings {
         let tokens = tokens.iter().map(ToString::to_string).collect();
-        GroupSettings { name: name.to_owned(), tokens, lists: Lists::default() }
+        GroupSettings { name: name.to_owned(), tokens, ..GroupSettings::default() }
     }
 
     #[track_caller]

@@ -58,6 +58,8 @@ pub struct Input {
     pub style: NameStyle,
     /// Which are taken.
     pub filter: ToolFilter,
+    /// Without it the gateway is not ready.
+    pub required: bool,
 }
 
 /// How long after the start servers of which nothing is known are waited for.
@@ -310,6 +312,14 @@ impl Gateway {
 
     fn versions(&self) -> Vec<u64> {
         self.inputs.iter().flat_map(|it| &it.source).map(|it| it.version()).collect()
+    }
+
+    /// Whether every source is ready or has failed, and those that are required are ready.
+    pub fn is_ready(&self) -> bool {
+        let missing = |it: &Input| {
+            it.required && it.source.as_ref().is_none_or(|it| it.state() != SourceState::Ready)
+        };
+        self.is_settled() && !self.inputs.iter().any(missing)
     }
 
     /// How many tools there are.

@@ -183,7 +183,10 @@ impl Door {
             "/messages" if request.method() == Method::POST => self.take_old(caller, request).await,
             "/sse" => not_allowed("GET"),
             "/messages" => not_allowed("POST"),
-            "/readyz" if self.gateway.is_settled() => plain(StatusCode::OK, "ready\n"),
+            "/readyz" if self.gateway.is_ready() => plain(StatusCode::OK, "ready\n"),
+            "/readyz" if self.gateway.is_settled() => {
+                plain(StatusCode::SERVICE_UNAVAILABLE, "a server that is required is down\n")
+            }
             "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "servers are still starting\n"),
             _ => plain(StatusCode::NOT_FOUND, "not found\n"),
         }

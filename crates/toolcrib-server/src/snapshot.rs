@@ -114,17 +114,22 @@ impl Snapshot {
     /// The prompt that a group knows by this name.
     pub(crate) fn prompt(&self, caller: &Caller, name: &str) -> Option<&Entry> {
         let entry = self.prompts.get(name)?;
-        self.view(caller)?.sees(entry.listing).then_some(entry)
+        let group = self.access.place(&caller.group)?;
+        let seen = self.view(caller)?.sees(entry.listing) || self.access.adds_prompt(group, name);
+        seen.then_some(entry)
     }
 
     /// The source that has a resource a group may read: the one that lists it, or whose template it
     /// fits.
     pub(crate) fn resource(&self, caller: &Caller, uri: &str) -> Option<usize> {
         let view = self.view(caller)?;
+        let added = self.access.adds_resource(self.access.place(&caller.group)?, uri);
         let having = self.resources.get(uri).into_iter().flatten().copied();
-        let listed = { having }.find(|&at| view.sees(at));
+        let listed = { having }.find(|&at| added || view.sees(at));
         listed.or_else(|| {
-            let fits = |(pattern, at): &&(Pattern, usize)| view.sees(*at) && pattern.matches(uri);
+            let fits = |(pattern, at): &&(Pattern, usize)| {
+                (added || view.sees(*at)) && pattern.matches(uri)
+            };
             self.templates.iter().find(fits).map(|(_, at)| *at)
         })
     }
@@ -160,20 +165,22 @@ impl View {
         }
         let mut view = Self { visible, sources, lists: Lists::default() };
         let shown = entries.iter().zip(&view.visible).filter(|(_, visible)| **visible);
-        let prompts = snapshot.prompts.entries().iter().filter(|it| view.sees(it.listing));
-        let offers = || {
-            let seen = |(at, _): &(usize, &Offers)| view.sees(*at);
-            snapshot.offers.iter().enumerate().filter(seen).map(|(_, it)| it)
+        let prompts = snapshot.prompts.entries().iter();
+        let prompts =
+            prompts.filter(|it| view.sees(it.listing) || access.adds_prompt(group, &it.name));
+        let offered = |which: fn(&Offers) -> &[Resource]| {
+            let all = snapshot.offers.iter().enumerate();
+            let all = all.flat_map(move |(at, it)| which(it).iter().map(move |it| (at, it)));
+            let seen = |(at, it): &(usize, &Resource)| {
+                view.sees(*at) || access.adds_resource(group, &it.uri)
+            };
+            all.filter(seen).map(|(_, it)| it).collect::<Vec<_>>()
         };
         view.lists = Lists {
             tools: list("tools", shown.map(|(it, _)| it), push_tool),
             prompts: list("prompts", prompts, push_named),
-            resources: list("resources", offers().flat_map(|it| it.resources.iter()), push_raw),
-            templates: list(
-                "resourceTemplates",
-                offers().flat_map(|it| it.templates.iter()),
-                push_raw,
-            ),
+            resources: list("resources", offered(|it| &it.resources).into_iter(), push_raw),
+            templates: list("resourceTemplates", offered(|it| &it.templates).into_iter(), push_raw),
         };
         view
     }
@@ -365,8 +372,11 @@ mod tests {
                 exposed: exposed.map(|it| vec![Pattern(it.into())]),
                 excluded: vec![Pattern("mcp__a__*".into())],
             },
+            ..Default::default()
         };
-        let groups = vec![group("narrow", Some("mcp__b__*")), group("wide", None)];
+        let mut more = group("more", Some("none"));
+        more.resources = vec![Pattern("shared:*".into())];
+        let groups = vec![group("narrow", Some("mcp__b__*")), group("wide", None), more];
         let settings =
             AccessSettings { default_group: "guest".into(), groups, ..Default::default() };
         let access = Arc::new(Access::new(&settings));
@@ -378,5 +388,6 @@ mod tests {
         assert_eq!((found("guest", "alone://"), found("wide", "alone://")), (Some(2), Some(2)));
         assert_eq!(found("narrow", "alone://"), None);
         assert_eq!(found("guest", "nowhere://"), None);
+        assert_eq!((found("more", "shared://"), found("more", "alone://")), (Some(0), None));
     }
 }

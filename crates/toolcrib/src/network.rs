@@ -122,6 +122,8 @@ struct WrittenGroup {
     auth_token_env: Option<Option<String>>,
     exposed_tools: Option<Vec<String>>,
     excluded_tools: Option<Vec<String>>,
+    exposed_resources: Option<Vec<String>>,
+    exposed_prompts: Option<Vec<String>>,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
 }
@@ -160,11 +162,17 @@ const ACCESS_KEYS: [&str; 8] = [
     "groups",
 ];
 
-const GROUP_KEYS: [&str; 4] = ["auth_token", "auth_token_env", "exposed_tools", "excluded_tools"];
+const GROUP_KEYS: [&str; 6] = [
+    "auth_token",
+    "auth_token_env",
+    "exposed_tools",
+    "excluded_tools",
+    "exposed_resources",
+    "exposed_prompts",
+];
 
 /// What a group may be given once there is something to give.
-const GROUP_LATER: [&str; 6] =
-    ["exposed_resources", "exposed_prompts", "exposed_events", "operator", "rate", "view"];
+const GROUP_LATER: [&str; 4] = ["exposed_events", "operator", "rate", "view"];
 
 /// The largest file that is read.
 const MAX_FILE: u64 = 1024 * 1024;
@@ -264,7 +272,13 @@ fn resolve_access(
         unknown(&group.other, &format!("{place}: "), &GROUP_KEYS, &GROUP_LATER, problems);
         let token = token(group.auth_token, group.auth_token_env, &place, lookup, problems)?;
         let lists = lists(group.exposed_tools, group.excluded_tools);
-        groups.push(GroupSettings { name, tokens: token.into_iter().collect(), lists });
+        groups.push(GroupSettings {
+            name,
+            tokens: token.into_iter().collect(),
+            lists,
+            resources: patterns(group.exposed_resources.unwrap_or_default()),
+            prompts: patterns(group.exposed_prompts.unwrap_or_default()),
+        });
     }
     let mut all: Vec<&String> = groups.iter().flat_map(|it| &it.tokens).chain(&main).collect();
     all.sort();
@@ -316,8 +330,11 @@ fn token(
     }
 }
 
+fn patterns(list: Vec<String>) -> Vec<Pattern> {
+    list.into_iter().map(Pattern).collect()
+}
+
 fn lists(exposed: Option<Vec<String>>, excluded: Option<Vec<String>>) -> Lists {
-    let patterns = |list: Vec<String>| list.into_iter().map(Pattern).collect();
     Lists { exposed: exposed.map(patterns), excluded: excluded.map(patterns).unwrap_or_default() }
 }
 

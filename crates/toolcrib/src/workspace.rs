@@ -230,6 +230,7 @@ impl Workspace {
             let connection = started.iter().find(|it| it.label() == server.name);
             let config = server.config.as_ref();
             Input {
+                required: config.is_some_and(|it| it.required && !it.disabled),
                 source: connection.and_then(|it| self.client.source(it.label()).ok()),
                 origin: Origin::Upstream(server.name.clone()),
                 style: config.and_then(|it| it.names).unwrap_or(self.style),

@@ -19,7 +19,7 @@ fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients")
 }
 
-fn workspace(tools: &Path) -> Folder {
+pub(crate) fn workspace(tools: &Path) -> Folder {
     let everything =
         tools.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     let almanac =

@@ -316,3 +316,15 @@ fn standard_output_holds_nothing_but_messages_and_the_end_of_input_ends_it() {
     let status = hand.child.wait().unwrap();
     assert!(status.success());
 }
+
+#[test]
+fn a_gateway_without_a_server_it_needs_is_not_ready() {
+    let folder = Folder::workspace(&json!({
+        "a": entry(&Plan::legacy().tool("echo", Act::Echo)),
+        "needed": { "command": "no-such-program-here", "required": true },
+    }));
+    let serving = Serving::start(folder.path());
+    let answer = serving.get("/readyz", &[]);
+    assert_eq!((answer.status, answer.body.as_str()), (503, "a server that is required is down\n"));
+    assert_eq!(serving.get("/healthz", &[]).status, 200);
+}

@@ -25,5 +25,7 @@ mod siege;
 mod relay;
 mod owner;
 mod frames;
+mod endurance;
 mod clients;
+mod rmcp_client;
 mod conformance;
