@@ -7,17 +7,25 @@
 mod body;
 mod patient;
 mod tls;
+mod strict;
+mod throttle;
 mod streamable;
 mod answer;
 mod old;
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
     header::{
-        ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+        ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
+        X_CONTENT_TYPE_OPTIONS,
     },
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -33,7 +41,7 @@ use tokio::{
 };
 
 pub use self::tls::Tls;
-use self::{body::Body, old::OldSession, patient::Patient};
+use self::{body::Body, old::OldSession, patient::Patient, strict::Strict, throttle::Throttle};
 use crate::{
     access::{Caller, Denied},
     gateway::Gateway,
@@ -66,6 +74,7 @@ pub struct Door {
     authorities: Vec<String>,
     sessions: Sessions,
     old: Mutex<HashMap<String, Arc<OldSession>>>,
+    throttle: Throttle,
 }
 
 /// An answer that says no.
@@ -73,6 +82,9 @@ type Refused = Box<Response<Body>>;
 
 /// How long a client may take to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The largest head of a request.
+const MAX_HEAD: usize = 64 * 1024;
 
 /// How long calls in flight get to end when the door closes.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -88,7 +100,8 @@ impl Door {
         }
         authorities.extend(settings.hosts.iter().map(|it| it.to_ascii_lowercase()));
         let (sessions, old) = (Sessions::default(), Mutex::default());
-        Arc::new(Self { gateway, settings, authorities, sessions, old })
+        let throttle = Throttle::default();
+        Arc::new(Self { gateway, settings, authorities, sessions, old, throttle })
     }
 
     /// Lets clients in until the gateway is stopped; then lets those inside end what they began.
@@ -104,8 +117,8 @@ impl Door {
                 }
                 () = self.gateway.stop.cancelled() => break,
             };
-            let socket = match accepted {
-                Ok((socket, _)) => socket,
+            let (socket, peer) = match accepted {
+                Ok((socket, peer)) => (socket, peer.ip()),
                 Err(error) => {
                     // Out of descriptors, most likely: wait rather than spin.
                     tracing::warn!(%error, "cannot accept a connection");
@@ -119,12 +132,12 @@ impl Door {
             self.gateway.tasks.spawn(async move {
                 let socket = Patient::new(socket);
                 let Some(Tls(acceptor)) = &this.settings.tls else {
-                    this.talk(socket, watcher).await;
+                    this.talk(socket, peer, watcher).await;
                     return;
                 };
                 let shaken = tokio::time::timeout(HEAD_TIMEOUT, acceptor.accept(socket)).await;
                 if let Ok(Ok(stream)) = shaken {
-                    this.talk(stream, watcher).await;
+                    this.talk(stream, peer, watcher).await;
                 }
             });
         }
@@ -135,20 +148,21 @@ impl Door {
     }
 
     /// Answers the requests of one connection.
-    async fn talk<S>(self: &Arc<Self>, stream: S, watcher: Watcher)
+    async fn talk<S>(self: &Arc<Self>, stream: S, peer: IpAddr, watcher: Watcher)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let this = Arc::clone(self);
         let service = service_fn(move |request| {
             let this = Arc::clone(&this);
-            async move { Ok::<_, std::convert::Infallible>(this.answer(request).await) }
+            async move { Ok::<_, std::convert::Infallible>(this.answer(peer, request).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
-            .max_buf_size(64 * 1024)
-            .serve_connection(TokioIo::new(stream), service);
+            .max_buf_size(MAX_HEAD)
+            .max_header_size(MAX_HEAD)
+            .serve_connection(TokioIo::new(Strict::new(stream)), service);
         // How a connection ended is its client's business.
         watcher.watch(connection).await.ok();
     }
@@ -165,7 +179,7 @@ impl Door {
         self.old.lock().retain(|_, it| it.is_open(&access));
     }
 
-    async fn answer(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(self: &Arc<Self>, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
         let path = request.uri().path().to_owned();
         if let Err(refused) = self.check_address(request.headers(), request.uri()) {
             return *refused;
@@ -175,6 +189,9 @@ impl Door {
         }
         let caller = match self.identify(request.headers()) {
             Ok(caller) => caller,
+            Err(Denied::UnknownToken) if self.throttle.is_too_much(peer, Instant::now()) => {
+                return too_many();
+            }
             Err(denied) => return unauthorized(denied),
         };
         match path.as_str() {
@@ -188,6 +205,8 @@ impl Door {
                 plain(StatusCode::SERVICE_UNAVAILABLE, "a server that is required is down\n")
             }
             "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "servers are still starting\n"),
+            // `CONNECT host:port`: somebody takes us for a proxy.
+            "" => not_allowed("GET, POST, DELETE"),
             _ => plain(StatusCode::NOT_FOUND, "not found\n"),
         }
     }
@@ -255,6 +274,12 @@ fn unauthorized(denied: Denied) -> Response<Body> {
     };
     let mut response = plain(StatusCode::UNAUTHORIZED, text);
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+fn too_many() -> Response<Body> {
+    let mut response = plain(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens: wait\n");
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 

@@ -44,6 +44,9 @@ const MAX_BATCH: usize = 100;
 /// How long a client may not read before it is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long the last lines may take to be written.
+const LAST_LINES: Duration = Duration::from_secs(2);
+
 /// The longest message that is read.
 const MAX_LINE: usize = 4 * 1024 * 1024;
 
@@ -321,7 +324,8 @@ pub async fn serve_lines(
     // Whoever closes the input no longer waits for answers.
     ended.cancel();
     drop(conversation);
-    writer.await.ok();
+    // Whoever still holds its end, such as a server that is being told, is not waited for long.
+    drop(tokio::time::timeout(LAST_LINES, writer).await);
 }
 
 /// Reads a line, and of one that is too long only so much that it is refused.

@@ -54,7 +54,8 @@ impl Door {
         let gateway = Arc::clone(&self.gateway);
         let conversation = Conversation::new(gateway, caller.clone(), out);
         let ended = conversation.ended.clone();
-        let session = Arc::new(OldSession { caller, conversation, ended: ended.clone() });
+        let session =
+            Arc::new(OldSession { caller: caller.clone(), conversation, ended: ended.clone() });
         self.old.lock().insert(id.clone(), session);
         let this = Arc::clone(self);
         self.gateway.tasks.spawn(async move {
@@ -69,11 +70,13 @@ impl Door {
                     () = tokio::time::sleep(std::time::Duration::from_secs(15)) => Event::KeepAlive,
                     () = sender.closed() => break,
                     () = ended.cancelled() => break,
+                    () = this.gateway.expelled(&caller) => break,
                     () = this.gateway.stop.cancelled() => break,
                 };
                 let sent = tokio::select! {
                     sent = sender.send(event) => sent.is_ok(),
                     () = ended.cancelled() => false,
+                    () = this.gateway.expelled(&caller) => false,
                     () = this.gateway.stop.cancelled() => false,
                 };
                 if !sent {

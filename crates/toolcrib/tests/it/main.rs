@@ -26,6 +26,7 @@ mod relay;
 mod owner;
 mod frames;
 mod endurance;
+mod security;
 mod clients;
 mod rmcp_client;
 mod conformance;

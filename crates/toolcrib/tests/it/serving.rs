@@ -27,14 +27,14 @@ impl Serving {
     }
 
     pub(crate) fn start_with(folder: &Path, env: &[(&str, &str)]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_toolcrib"))
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .envs(env.iter().copied())
-            .current_dir(folder)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
+        command.args(["serve", "--listen", "127.0.0.1:0"]).envs(env.iter().copied());
+        Self::run(command.current_dir(folder).stderr(Stdio::null()))
+    }
+
+    /// Runs a command that becomes a gateway.
+    pub(crate) fn run(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut said = String::new();
         // The last line comes when every server is up or has failed.
@@ -143,12 +143,19 @@ impl Line {
     }
 
     pub(crate) fn post(&mut self, session: &str, body: &str) -> Answer {
-        let head = format!(
-            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nMcp-Session-Id: {session}\r\n\r\n",
+        self.post_with(&[("Mcp-Session-Id", session)], body)
+    }
+
+    pub(crate) fn post_with(&mut self, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
             self.host,
             body.len()
         );
-        self.socket.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        self.socket.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
         Answer::read(&mut self.reader)
     }
 }
