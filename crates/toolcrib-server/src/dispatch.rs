@@ -302,6 +302,7 @@ async fn hand_on(
     asked: Asked<'_>,
     params: Bytes,
 ) -> Result<Bytes, RpcError> {
+    gateway.note(source, asked.visit.as_ref());
     let source = gateway.source(source).ok_or_else(|| unknown_method(asked.method))?;
     let context = CallContext { repeatable: true, ..asked.context() };
     let params = Json::from_scanned(params);
@@ -373,6 +374,7 @@ async fn call(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
     }
     let entry = snapshot.tool(&asked.caller, &name);
     let entry = entry.ok_or_else(|| invalid(format!("Unknown tool: {}", name.escape_debug())))?;
+    gateway.note(entry.listing, asked.visit.as_ref());
     let source = gateway.source(entry.listing);
     let source = source.ok_or_else(|| invalid(format!("Unknown tool: {}", name.escape_debug())))?;
     let params = replaced(&params, &at, &entry.tool.name);

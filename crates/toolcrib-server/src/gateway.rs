@@ -42,6 +42,8 @@ pub struct Gateway {
     visits: Mutex<HashMap<u64, Weak<Visit>>>,
     next_key: AtomicU64,
     begin: Instant,
+    /// Who has asked each source something: nobody, one visit, or several.
+    asked: Vec<AtomicU64>,
     pub(crate) watching: Watching,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
@@ -61,6 +63,10 @@ pub struct Input {
     /// Without it the gateway is not ready.
     pub required: bool,
 }
+
+/// Nobody has asked a source anything, or several have.
+const NOBODY: u64 = 0;
+const SEVERAL: u64 = u64::MAX;
 
 /// How long after the start servers of which nothing is known are waited for.
 const FIRST_LISTS: Duration = Duration::from_secs(3);
@@ -95,6 +101,7 @@ impl Gateway {
             visits: Mutex::default(),
             next_key: AtomicU64::new(1),
             begin: Instant::now(),
+            asked: inputs.iter().map(|_| AtomicU64::new(NOBODY)).collect(),
             watching: Watching::new(inputs.len()),
             inputs,
             snapshot: ArcSwap::from_pointee(empty),
@@ -282,7 +289,22 @@ impl Gateway {
         here.retain(|it| snapshot.shows(&it.caller, source));
         // With more than one it could be of what another did.
         if let [visit] = here.as_slice() {
-            Here(Arc::clone(visit)).notified(method, params);
+            let visit = Here(Arc::clone(visit));
+            let asked = self.asked.get(source).map(|it| it.load(Ordering::Relaxed));
+            if asked == Some(NOBODY) || asked == Some(visit.key()) {
+                visit.notified(method, params);
+            }
+        }
+    }
+
+    /// Notes who asks a source something.
+    pub(crate) fn note(&self, source: usize, visit: Option<&Arc<Visit>>) {
+        let Some(asked) = self.asked.get(source) else { return };
+        let who = visit.map_or(SEVERAL, |it| Here(Arc::clone(it)).key());
+        let before = asked.load(Ordering::Relaxed);
+        if before != who && before != SEVERAL {
+            let now = if before == NOBODY { who } else { SEVERAL };
+            asked.store(now, Ordering::Relaxed);
         }
     }
 

@@ -30,7 +30,10 @@ const IDLE: Duration = Duration::from_secs(30 * 60);
 const MAX_SESSIONS: usize = 100_000;
 
 /// More requests than this are not answered at the same time in one session.
-const MAX_IN_FLIGHT: usize = 256;
+const MAX_IN_FLIGHT: usize = 1_024;
+
+/// So many streams of one session can be taken up again.
+const MAX_KEPT: usize = 32;
 
 /// All sessions.
 #[derive(Debug)]
@@ -173,8 +176,10 @@ impl Session {
     /// Keeps a stream, so that it can be taken up again.
     pub(crate) fn keep(&self, stream: &Arc<Stream>) {
         let mut streams = self.streams.lock();
-        if MAX_IN_FLIGHT <= streams.len() {
-            streams.remove(0);
+        // The oldest that is over goes first; one that still runs can be taken up as long as it does.
+        if MAX_KEPT <= streams.len() {
+            let over = streams.iter().position(|it| it.is_finished()).unwrap_or(0);
+            streams.remove(over);
         }
         streams.push(Arc::clone(stream));
     }
@@ -228,6 +233,13 @@ impl Drop for Flight<'_> {
     fn drop(&mut self) {
         self.all.0.lock().remove(&self.id);
     }
+}
+
+/// 64 random bits; none where the system has none.
+pub(crate) fn random_bits() -> u64 {
+    let mut bytes = [0_u8; 8];
+    getrandom::fill(&mut bytes).ok();
+    u64::from_le_bytes(bytes)
 }
 
 /// 128 random bits.

@@ -124,6 +124,8 @@ impl Snapshot {
     pub(crate) fn resource(&self, caller: &Caller, uri: &str) -> Option<usize> {
         let view = self.view(caller)?;
         let added = self.access.adds_resource(self.access.place(&caller.group)?, uri);
+        // A pattern lets nobody out of the folder that it names.
+        let added = added && !climbs(uri);
         let having = self.resources.get(uri).into_iter().flatten().copied();
         let listed = { having }.find(|&at| added || view.sees(at));
         listed.or_else(|| {
@@ -226,6 +228,13 @@ fn push_named(text: &mut Vec<u8>, entry: &Entry) {
     text.extend_from_slice(&raw[..at.start]);
     push_json(text, &entry.name);
     text.extend_from_slice(&raw[at.end..]);
+}
+
+/// Whether a URI has segments that mean another place than they say.
+fn climbs(uri: &str) -> bool {
+    let plain =
+        uri.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
+    plain.split(['/', '\\']).any(|it| matches!(it, "." | ".."))
 }
 
 /// A URI template as a pattern: whatever stands in braces may be anything.
@@ -389,5 +398,10 @@ mod tests {
         assert_eq!(found("narrow", "alone://"), None);
         assert_eq!(found("guest", "nowhere://"), None);
         assert_eq!((found("more", "shared://"), found("more", "alone://")), (Some(0), None));
+        assert!(
+            climbs("file:///reports/../x")
+                && climbs("file:///a/%2E%2e%2fx")
+                && !climbs("a://b/c..d")
+        );
     }
 }

@@ -36,7 +36,7 @@ use crate::{
 const QUEUE: usize = 256;
 
 /// How many requests of one client are answered at the same time.
-const ROOM: usize = 256;
+const ROOM: usize = 1_024;
 
 /// More messages than this do not make a batch.
 const MAX_BATCH: usize = 100;
@@ -78,32 +78,41 @@ impl Conversation {
         Arc::new(Self { gateway, caller, out, in_flight, visit, greeted, ended, room })
     }
 
-    /// Takes one message, or a batch of them; the answer goes out when it is ready. Returns false where
-    /// too many wait already.
-    pub(crate) async fn take(self: &Arc<Self>, text: &Bytes) -> bool {
+    /// Whether a further request would be answered.
+    pub(crate) fn has_room(&self) -> bool {
+        0 < self.room.available_permits()
+    }
+
+    /// Takes one message, or a batch of them; the answer goes out when it is ready.
+    pub(crate) async fn take(self: &Arc<Self>, text: &Bytes) {
         let batch = text.trim_ascii_start().first() == Some(&b'[');
         if !batch || json::scan(text, |_, _| ()).is_err() {
-            return self.take_one(text).await;
+            self.take_one(text).await;
+            return;
         }
         let parts = json::members(text);
         if parts.is_empty() || MAX_BATCH < parts.len() {
             let fault = FrameFault::Envelope("a batch has 1 to 100 messages");
             self.say(null_response(&refusal(&fault))).await;
-            return true;
+            return;
         }
         // Each element is answered by itself, which a client cannot tell from a batch.
         for (_, range) in parts {
-            if !self.take_one(&text.slice(range)).await {
-                return false;
-            }
+            self.take_one(&text.slice(range)).await;
         }
-        true
     }
 
-    async fn take_one(self: &Arc<Self>, text: &Bytes) -> bool {
+    async fn take_one(self: &Arc<Self>, text: &Bytes) {
         match Frame::read(text) {
             Ok(Frame::Request { id, method, params }) => {
-                let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else { return false };
+                // Refused rather than left waiting: what comes after it may be an answer of the client,
+                // without which nothing here would end.
+                let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else {
+                    let message = "too many requests wait".to_owned();
+                    let error = RpcError { code: -32603, message, data: None };
+                    self.say(response(&id, Err(&error))).await;
+                    return;
+                };
                 let this = Arc::clone(self);
                 self.gateway.tasks.spawn(async move {
                     tokio::select! {
@@ -124,7 +133,6 @@ impl Conversation {
                 self.say(text).await;
             }
         }
-        true
     }
 
     async fn answer(self: &Arc<Self>, id: Id, method: &str, params: Option<Bytes>) {
@@ -149,9 +157,7 @@ impl Conversation {
             return;
         }
         let Some(flight) = self.in_flight.begin(&id) else {
-            let message = "the id is in use, or too many requests wait".to_owned();
-            let error = RpcError { code: -32600, message, data: None };
-            self.say(response(&id, Err(&error))).await;
+            self.say(response(&id, Err(&in_use()))).await;
             return;
         };
         let out = Out::Queue(self.out.clone());
@@ -215,7 +221,10 @@ impl Conversation {
 
     /// Tells a modern client whenever its lists change, until it takes the request back.
     async fn listen(&self, id: &Id, mut wanted: Wanted) {
-        let Some(flight) = self.in_flight.begin(id) else { return };
+        let Some(flight) = self.in_flight.begin(id) else {
+            self.say(response(id, Err(&in_use()))).await;
+            return;
+        };
         let mut lists = SeenLists::new(&self.gateway, &self.caller);
         let out = Out::Queue(self.out.clone());
         let visitor = Some(Arc::new(Here(Arc::clone(&self.visit))) as Arc<dyn Visitor>);
@@ -246,6 +255,11 @@ impl Conversation {
             self.ended.cancel();
         }
     }
+}
+
+pub(crate) fn in_use() -> RpcError {
+    let message = "the id is in use, or too many requests wait".to_owned();
+    RpcError { code: -32600, message, data: None }
 }
 
 /// Whether a request says of itself that it is modern.
@@ -314,9 +328,10 @@ pub async fn serve_lines(
             Ok(_) if line.trim_ascii().is_empty() => {}
             Ok(_) => {
                 let line = line.into();
-                // Whoever sends more than is answered waits, and so do its next lines.
-                while !conversation.take(&line).await {
-                    tokio::time::sleep(Duration::from_millis(10)).await;
+                tokio::select! {
+                    () = conversation.take(&line) => {}
+                    () = gateway.stop.cancelled() => break,
+                    () = ended.cancelled() => break,
                 }
             }
         }
@@ -343,6 +358,8 @@ pub async fn read_line(
         let taken = end.unwrap_or(buffer.len());
         if line.len() <= MAX_LINE {
             line.extend_from_slice(&buffer[..taken]);
+        } else if end.is_some() {
+            line.push(b'\n');
         }
         input.consume(taken);
         total += taken;

@@ -120,7 +120,9 @@ impl Stream {
         if taken.is_some() {
             state.unread = state.next;
         }
-        let kept = taken.is_none() || self.keeping != Keeping::Unread;
+        // What is too large to be kept is kept only until somebody has it.
+        let large = KEPT_BYTES < text.len();
+        let kept = taken.is_none() || (self.keeping != Keeping::Unread && !large);
         state.reader = taken;
         if !kept {
             return;

@@ -17,12 +17,12 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_catalogue::{Answering, BoxFuture, CallError, Json, Listener, Visitor};
 use toolcrib_wire::{
     Id, RpcError,
-    frame::{notification, request},
+    frame::{INTERNAL_ERROR, notification, request},
     json,
     revision::META_LOG_LEVEL,
 };
 
-use crate::{access::Caller, gateway::Gateway, stream::Stream};
+use crate::{access::Caller, gateway::Gateway, session::random_bits, stream::Stream};
 
 /// More questions than this are not put to one client at the same time.
 const MAX_QUESTIONS: usize = 64;
@@ -46,6 +46,7 @@ pub(crate) struct Visit {
     level: AtomicU8,
     questions: Mutex<HashMap<Id, oneshot::Sender<Result<Bytes, RpcError>>>>,
     next: AtomicU64,
+    stop: CancellationToken,
     /// Where it hears what belongs to none of its requests.
     own: Out,
     /// The resources it watches, and whose they are.
@@ -97,7 +98,9 @@ impl Visit {
             can: OnceLock::new(),
             level: AtomicU8::new(UNSAID),
             questions: Mutex::default(),
-            next: AtomicU64::new(1),
+            // Nobody takes the answer to an old question for one to a new, whoever asked before us.
+            next: AtomicU64::new(1 + (random_bits() >> 16)),
+            stop: gateway.stop.clone(),
             own,
             watched: Mutex::default(),
         }
@@ -136,6 +139,13 @@ impl Visit {
 
     /// The client answers a question.
     pub(crate) fn answered(&self, id: Option<&Id>, answer: Result<Bytes, RpcError>) {
+        let answer = answer.and_then(|it| match it.first() {
+            Some(b'{') => Ok(it),
+            _ => {
+                let message = "the client's answer is not an object".to_owned();
+                Err(RpcError { code: INTERNAL_ERROR, message, data: None })
+            }
+        });
         let waiting = id.and_then(|it| self.questions.lock().remove(it));
         if let Some(waiting) = waiting {
             // Whoever asked may be gone by now.
@@ -170,11 +180,13 @@ impl Visit {
             open.close();
             return None;
         }
-        let ended = self.ended.clone();
+        let (ended, stop) = (self.ended.clone(), self.stop.clone());
         Some(Box::pin(async move {
             let answer = tokio::select! {
                 answer = receiver => answer.ok(),
                 () = ended.cancelled() => None,
+                // No answer could come in any more.
+                () = stop.cancelled() => None,
             };
             open.close();
             match answer {

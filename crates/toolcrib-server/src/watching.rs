@@ -50,23 +50,19 @@ impl Gateway {
         let context = CallContext { repeatable: true, visitor, ..CallContext::default() };
         let params = Json::of(&serde_json::json!({ "uri": uri })).ok().ok_or_else(gone)?;
         let _turn = self.watching.turns[source].lock().await;
-        let first = {
-            let mut all = self.watching.by_resource.lock();
-            let watchers = all.entry((source, uri.to_owned())).or_default();
-            watchers.retain(|it| it.key != watcher.key);
-            let first = watchers.is_empty();
-            watchers.push(watcher.clone());
-            first
-        };
         // One that is not shared knows its visitors itself, and tells each.
-        if !first && from.is_shared() {
-            return Ok(());
+        let own = !from.is_shared() && context.visitor.is_some();
+        let place = (source, uri.to_owned());
+        if own || !self.watching.by_resource.lock().contains_key(&place) {
+            from.request("resources/subscribe", params, context).await?;
         }
-        let answer = from.request("resources/subscribe", params, context).await;
-        if answer.is_err() || !from.is_shared() {
-            self.watching.forget(source, uri, watcher.key);
+        if !own {
+            let mut all = self.watching.by_resource.lock();
+            let watchers = all.entry(place).or_default();
+            watchers.retain(|it| it.key != watcher.key);
+            watchers.push(watcher);
         }
-        answer.map(|_| ())
+        Ok(())
     }
 
     /// Somebody watches a resource no longer.
@@ -81,7 +77,8 @@ impl Gateway {
         let context = CallContext { repeatable: true, visitor, ..CallContext::default() };
         let _turn = self.watching.turns[source].lock().await;
         let last = self.watching.forget(source, uri, key);
-        if !last && from.is_shared() {
+        let own = !from.is_shared() && context.visitor.is_some();
+        if !last && !own {
             return Ok(());
         }
         let Ok(params) = Json::of(&serde_json::json!({ "uri": uri })) else { return Ok(()) };
@@ -115,7 +112,7 @@ impl Gateway {
         let watchers = self.watching.by_resource.lock().get(&(source, uri.clone())).cloned();
         let snapshot = self.snapshot();
         for watcher in watchers.unwrap_or_default() {
-            if !snapshot.shows(&watcher.caller, source) {
+            if snapshot.resource(&watcher.caller, &uri) != Some(source) {
                 continue;
             }
             let params = tagged(text, watcher.subscription.as_ref());

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{client::Inbox, error::RequestError, frame::Id};
@@ -12,10 +12,23 @@ use crate::{client::Inbox, error::RequestError, frame::Id};
 pub(crate) type Answer = Result<Bytes, RequestError>;
 
 /// The requests of one connection that have no answer yet, and whether any can still come.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Board {
     state: Mutex<State>,
     closed: CancellationToken,
+    /// For answers to the server that are under way; more are not given.
+    pub(crate) replies: Arc<Semaphore>,
+}
+
+/// More answers to one server than this are not under way at the same time: open questions, and as many
+/// more.
+const MAX_REPLIES: usize = 2 * MAX_QUESTIONS;
+
+impl Default for Board {
+    fn default() -> Self {
+        let replies = Arc::new(Semaphore::new(MAX_REPLIES));
+        Self { state: Mutex::default(), closed: CancellationToken::new(), replies }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -23,6 +36,8 @@ struct State {
     waiting: HashMap<u64, oneshot::Sender<Answer>>,
     listening: HashMap<u64, Listener>,
     questions: HashMap<Id, Question>,
+    /// Requests that were taken back and that the server has not answered: it may still speak of them.
+    left: HashMap<u64, u64>,
     ending: Option<Ending>,
 }
 
@@ -30,7 +45,8 @@ struct State {
 #[derive(Debug, Clone)]
 pub(crate) struct Listener {
     pub(crate) token: Option<Bytes>,
-    pub(crate) inbox: Arc<dyn Inbox>,
+    /// Nobody, where only it matters whose request it is.
+    pub(crate) inbox: Option<Arc<dyn Inbox>>,
     /// Whose request it is; nobody's where it is our own.
     pub(crate) client: Option<u64>,
 }
@@ -53,6 +69,9 @@ pub(crate) enum Whose {
     /// Several have.
     Unclear,
 }
+
+/// Of more requests than this that were taken back nobody keeps count.
+const MAX_LEFT: usize = 1_024;
 
 /// More questions of one server than this are not open at the same time.
 const MAX_QUESTIONS: usize = 64;
@@ -87,36 +106,38 @@ impl Board {
     pub(crate) fn progress(&self, id: u64) -> Option<(Bytes, Arc<dyn Inbox>)> {
         let state = self.state.lock();
         let listener = state.listening.get(&id)?;
-        Some((listener.token.clone()?, Arc::clone(&listener.inbox)))
+        Some((listener.token.clone()?, listener.inbox.clone()?))
     }
 
     /// Who listens to request `id`.
     pub(crate) fn listener(&self, id: u64) -> Option<Arc<dyn Inbox>> {
-        self.state.lock().listening.get(&id).map(|it| Arc::clone(&it.inbox))
+        self.state.lock().listening.get(&id).and_then(|it| it.inbox.clone())
     }
 
     /// Whom something concerns that came on the stream of a request, or on one that all share. In that
     /// case it must not reach one client when another may be meant.
     pub(crate) fn whose(&self, stream: Option<u64>) -> Whose {
         let state = self.state.lock();
-        let of = |(id, it): (&u64, &Listener)| Whose::Of(*id, Arc::clone(&it.inbox));
+        let of = |(id, it): (&u64, &Listener)| Some(Whose::Of(*id, it.inbox.clone()?));
         if let Some(found) = stream.and_then(|id| state.listening.get_key_value(&id)) {
-            return of(found);
+            return of(found).unwrap_or(Whose::Unclear);
         }
-        let mut listening = state.listening.iter().filter(|(_, it)| it.client.is_some());
-        let Some(first) = listening.next() else { return Whose::Nobodys };
-        if listening.all(|(_, it)| it.client == first.1.client) {
-            of(first)
-        } else {
-            Whose::Unclear
+        let open = state.listening.values().filter_map(|it| it.client);
+        let mut clients = open.chain(state.left.values().copied());
+        let Some(first) = clients.next() else { return Whose::Nobodys };
+        if MAX_LEFT <= state.left.len() || clients.any(|it| it != first) {
+            return Whose::Unclear;
         }
+        let mut own = state.listening.iter().filter(|(_, it)| it.client == Some(first));
+        own.find_map(of).unwrap_or(Whose::Unclear)
     }
 
     /// The server asks something; the token is cancelled when it no longer wants to know, or the request
     /// that it belongs to has ended. None where too much is open.
     pub(crate) fn ask(&self, id: &Id, of: Option<u64>) -> Option<CancellationToken> {
         let mut state = self.state.lock();
-        if MAX_QUESTIONS <= state.questions.len() || state.questions.contains_key(id) {
+        let over = of.is_some_and(|it| !state.listening.contains_key(&it));
+        if over || MAX_QUESTIONS <= state.questions.len() || state.questions.contains_key(id) {
             return None;
         }
         let taken_back = CancellationToken::new();
@@ -152,9 +173,22 @@ impl Board {
         }
     }
 
+    /// Request `id` is taken back, on a stream on which the server may still speak of it.
+    pub(crate) fn leave(&self, id: u64) {
+        let mut state = self.state.lock();
+        let client = state.listening.get(&id).and_then(|it| it.client);
+        if let Some(client) = client.filter(|_| state.left.len() < MAX_LEFT) {
+            state.left.insert(id, client);
+        }
+    }
+
     /// Hands an answer to whoever waits for it; late and unasked ones fall on the floor.
     pub(crate) fn answer(&self, id: u64, answer: Answer) {
-        let waiting = self.state.lock().waiting.remove(&id);
+        let waiting = {
+            let mut state = self.state.lock();
+            state.left.remove(&id);
+            state.waiting.remove(&id)
+        };
         if let Some(sender) = waiting {
             // The receiver may have gone away in this moment; then nobody wants the answer.
             sender.send(answer).ok();
@@ -192,5 +226,63 @@ impl Board {
     /// How the connection ended, if it did.
     pub(crate) fn ending(&self) -> Option<Ending> {
         self.state.lock().ending.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Deaf;
+
+    impl Inbox for Deaf {
+        fn notified(&self, _method: &str, _params: Option<&Bytes>) {}
+    }
+
+    fn listen(board: &Board, id: u64, client: Option<u64>, hears: bool) {
+        let inbox = hears.then(|| Arc::new(Deaf) as Arc<dyn Inbox>);
+        board.listen(id, Listener { token: None, inbox, client });
+    }
+
+    #[track_caller]
+    fn check(board: &Board, stream: Option<u64>, expected: &str) {
+        let found = match board.whose(stream) {
+            Whose::Of(id, _) => id.to_string(),
+            Whose::Nobodys => "nobody's".to_owned(),
+            Whose::Unclear => "unclear".to_owned(),
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_a_server_says_reaches_only_whom_it_must_mean() {
+        let board = Board::default();
+        check(&board, None, "nobody's");
+        listen(&board, 1, None, true);
+        check(&board, None, "nobody's");
+        listen(&board, 2, Some(7), true);
+        check(&board, None, "2");
+        // A request of another counts, also where nobody listens to it.
+        listen(&board, 3, Some(8), false);
+        check(&board, None, "unclear");
+        check(&board, Some(2), "2");
+        // So does one that was taken back, until the server has answered it.
+        board.leave(3);
+        board.forget(3);
+        check(&board, None, "unclear");
+        board.answer(3, Ok(Bytes::new()));
+        check(&board, None, "2");
+    }
+
+    #[test]
+    fn a_question_ends_with_its_request_and_none_begins_after() {
+        let board = Board::default();
+        listen(&board, 2, Some(7), true);
+        let open = board.ask(&Id::number(1), Some(2)).unwrap();
+        assert!(board.ask(&Id::number(1), Some(2)).is_none() && board.is_asked(2));
+        board.forget(2);
+        assert!(open.is_cancelled());
+        assert!(board.ask(&Id::number(3), Some(2)).is_none());
     }
 }

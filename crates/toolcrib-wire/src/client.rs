@@ -185,7 +185,7 @@ impl Peer {
         let begin = Instant::now();
         let id = self.core.next_id.fetch_add(1, Ordering::Relaxed);
         let mut unanswered = Unanswered { core: &self.core, id, sent: false, done: false };
-        let own_token = listener.and_then(|it| unanswered.listen(params, it, client));
+        let own_token = unanswered.listen(params, listener, client);
         let params = own_token.as_deref().or(params);
         let answer = unanswered.ask(method, params, meta, mirrored);
         let answered = match deadline {
@@ -335,10 +335,13 @@ impl Unanswered<'_> {
     fn listen(
         &self,
         params: Option<&[u8]>,
-        inbox: Arc<dyn Inbox>,
+        inbox: Option<Arc<dyn Inbox>>,
         client: Option<u64>,
     ) -> Option<Bytes> {
-        let at = params.and_then(progress_token);
+        if inbox.is_none() && client.is_none() {
+            return None;
+        }
+        let at = params.and_then(progress_token).filter(|_| inbox.is_some());
         let token = at.clone().zip(params).map(|(at, it)| Bytes::copy_from_slice(&it[at]));
         self.core.link.board().listen(self.id, Listener { token, inbox, client });
         let (params, at) = (params?, at?);
@@ -379,8 +382,13 @@ impl Unanswered<'_> {
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
+        let left = self.sent && !self.done;
+        // On a stream that all share, the server may still speak of what nobody waits for.
+        if left && !matches!(self.core.link, Link::Streamable(_)) {
+            self.core.link.board().leave(self.id);
+        }
         self.core.link.board().forget(self.id);
-        if self.done || !self.sent {
+        if !left {
             return;
         }
         let params = format!(r#"{{"requestId":{},"reason":"nobody waits any more"}}"#, self.id);

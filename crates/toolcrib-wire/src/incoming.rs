@@ -161,22 +161,28 @@ fn asked(
     if method == "ping" {
         return now(frame::response(&id, Ok(b"{}")));
     }
-    let (of, reply) = match board.whose(stream) {
-        Whose::Of(of, listener) => (Some(of), listener.asked(method, params)),
-        Whose::Nobodys => (None, inbox.asked(method, params)),
+    let whose = board.whose(stream);
+    let of = match &whose {
+        Whose::Of(of, _) => Some(*of),
+        Whose::Nobodys => None,
         Whose::Unclear => {
             let message =
                 format!("several clients are calling, and any could be meant by `{method}`");
             return now(refused(&id, INTERNAL_ERROR, message));
         }
     };
-    let Some(reply) = reply else {
-        let message = format!("no client answers `{method}` just now");
-        return now(refused(&id, METHOD_NOT_FOUND, message));
-    };
     let Some(taken_back) = board.ask(&id, of) else {
         let message = "too many questions are open, or the id is in use".to_owned();
         return now(refused(&id, INTERNAL_ERROR, message));
+    };
+    let reply = match whose {
+        Whose::Of(_, listener) => listener.asked(method, params),
+        _ => inbox.asked(method, params),
+    };
+    let Some(reply) = reply else {
+        board.answered(&id);
+        let message = format!("no client answers `{method}` just now");
+        return now(refused(&id, METHOD_NOT_FOUND, message));
     };
     Box::pin(answer(id, reply, taken_back, Arc::clone(board)))
 }

@@ -111,12 +111,23 @@ impl SseLink {
 
     /// Posts the answer to a question of the server when it is known.
     fn answer_later(&self, answer: Later) {
+        let Ok(room) = Arc::clone(&self.board.replies).try_acquire_owned() else {
+            tracing::debug!("a question was left without an answer: too many are under way");
+            return;
+        };
         let this = self.clone();
         self.tasks.spawn(async move {
+            let answered = async {
+                let sent = this.send(answer.await);
+                if let Ok(Err(error)) = timeout(Duration::from_secs(5), sent).await {
+                    tracing::debug!(%error, "an answer to a server was lost");
+                }
+            };
             tokio::select! {
-                answer = answer => this.send_later(answer),
+                () = answered => {}
                 () = this.stop.cancelled() => {}
             }
+            drop(room);
         });
     }
 

@@ -289,7 +289,7 @@ impl Replies {
         let out = self.0.clone();
         self.1.spawn(async move {
             if out.try_send(answer.await).is_err() {
-                tracing::warn!("an answer to a server was dropped: its queue is full or closed");
+                tracing::debug!("an answer to a server was dropped: its queue is full or closed");
             }
         });
     }

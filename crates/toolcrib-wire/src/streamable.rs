@@ -167,13 +167,24 @@ impl Streamable {
 
     /// Posts the answer to a question of the server when it is known.
     fn answer_later(&self, answer: Later) {
+        let Ok(room) = Arc::clone(&self.board.replies).try_acquire_owned() else {
+            tracing::debug!("a question was left without an answer: too many are under way");
+            return;
+        };
         let this = self.clone();
         self.tasks.spawn(async move {
-            let answer = tokio::select! {
-                answer = answer => answer,
-                () = this.stop.cancelled() => return,
+            let answered = async {
+                let about = About { method: "response", ..About::default() };
+                let sent = this.send(about, answer.await);
+                if let Ok(Err(error)) = tokio::time::timeout(Duration::from_secs(5), sent).await {
+                    tracing::debug!(%error, "an answer to a server was lost");
+                }
             };
-            this.send_later("response", answer);
+            tokio::select! {
+                () = answered => {}
+                () = this.stop.cancelled() => {}
+            }
+            drop(room);
         });
     }
 

@@ -100,9 +100,14 @@ fn claim(folder: &Path) -> io::Result<Claim> {
     if !ignore.exists() {
         fs::write(ignore, "*\n")?;
     }
+    // A link would lead us to write into somebody's file.
+    let lock = folder.join("lock");
+    if fs::symlink_metadata(&lock).is_ok_and(|it| !it.is_file()) {
+        return Err(io::Error::other("`lock` in it is no file"));
+    }
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let mut lock = options.open(folder.join("lock"))?;
+    let mut lock = options.open(lock)?;
     match lock.try_lock() {
         Ok(()) => {
             lock.set_len(0)?;

@@ -8,6 +8,7 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use toolcrib_wire::Frame;
 
 use super::{
     Door,
@@ -101,11 +102,20 @@ impl Door {
             return plain(StatusCode::NOT_FOUND, "there is no such session\n");
         };
         match self.read(request).await {
-            Ok(body) if session.conversation.take(&body).await => {
+            // Answers of the client and what it takes back always get in.
+            Ok(body) if !session.conversation.has_room() && asks(&body) => {
+                plain(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait\n")
+            }
+            Ok(body) => {
+                session.conversation.take(&body).await;
                 plain(StatusCode::ACCEPTED, "accepted\n")
             }
-            Ok(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait\n"),
             Err(refused) => *refused,
         }
     }
+}
+
+/// Whether a message is a request, or several.
+fn asks(body: &Bytes) -> bool {
+    !matches!(Frame::read(body), Ok(Frame::Notification { .. } | Frame::Response { .. }))
 }

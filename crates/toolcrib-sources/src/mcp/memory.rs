@@ -73,15 +73,18 @@ pub(super) fn write(path: &Path, servers: &[(ServerConfig, Arc<Listed>)]) -> io:
     }
     let draft = path.with_extension("new");
     let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    // Whatever is left of an earlier try; a link there would lead elsewhere.
+    std::fs::remove_file(&draft).ok();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&draft)?;
     file.write_all(&text)?;
     file.sync_all()?;
     std::fs::rename(draft, path)
 }
 
 fn read(path: &Path) -> io::Result<Memory> {
-    if MAX_SIZE < std::fs::metadata(path)?.len() {
-        return Err(io::Error::other("it is too large"));
+    let found = std::fs::symlink_metadata(path)?;
+    if !found.is_file() || MAX_SIZE < found.len() {
+        return Err(io::Error::other("it is no file, or too large"));
     }
     let file: File = serde_json::from_slice(&std::fs::read(path)?)?;
     if file.version != VERSION {

@@ -42,7 +42,9 @@ impl Shared {
                 let cause = format!("more than {MAX_WATCHED} of its resources are watched");
                 return Err(CallError::Unavailable { cause });
             }
-            watched.insert(uri.clone(), end.clone());
+            if let Some(before) = watched.insert(uri.clone(), end.clone()) {
+                before.cancel();
+            }
         }
         let answer = match peer.greeting().revision.era() {
             Era::Legacy => self.request("resources/subscribe", params, context).await,
@@ -178,7 +180,10 @@ struct Begun {
 }
 
 impl Inbox for Begun {
-    fn notified(&self, _method: &str, params: Option<&Bytes>) {
+    fn notified(&self, method: &str, params: Option<&Bytes>) {
+        if method != "notifications/subscriptions/acknowledged" {
+            return;
+        }
         let params: serde_json::Value =
             params.and_then(|it| serde_json::from_slice(it).ok()).unwrap_or_default();
         let honoured = &params["notifications"]["resourceSubscriptions"];

@@ -4,15 +4,24 @@
 //! answered with an error, we become the owner or find the new one, and tell it what the client said when
 //! it began. The client notices nothing else.
 
-use std::{collections::HashMap, io, path::Path, process::ExitCode, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    io,
+    path::Path,
+    process::ExitCode,
+    time::Duration,
+};
 
+use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Stdout},
+    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Stdout},
+    net::UnixStream,
     sync::mpsc,
 };
 use toolcrib::{Claim, Data, Owner};
 use toolcrib_server::{Hello, read_line, serve_lines};
-use toolcrib_wire::{Frame, Id, RpcError, frame};
+use toolcrib_wire::{Frame, Id, RpcError, frame, json};
 
 use super::{
     Failure,
@@ -29,6 +38,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 const READS: [&str; 5] =
     ["ping", "server/discover", "prompts/get", "resources/read", "completion/complete"];
 
+/// How long the owner may take to let us in.
+const GREETING: Duration = Duration::from_secs(5);
+
+/// More resources than this are not watched again.
+const MAX_WISHES: usize = 1_000;
+
 /// How many lines may wait.
 const QUEUE: usize = 64;
 
@@ -44,8 +59,11 @@ pub(crate) async fn run(
     folder: &Path,
     owner: Owner,
 ) -> Result<ExitCode, Failure> {
-    let mut client =
-        Client { from: lines(tokio::io::stdin()), to: tokio::io::stdout(), said: Said::default() };
+    let mut client = Client {
+        from: lines(tokio::io::stdin(), Some(())),
+        to: tokio::io::stdout(),
+        said: Mutex::default(),
+    };
     let mut found = Found::Owner(owner);
     let mut own: Option<Running> = None;
     let mut tries = 0;
@@ -95,10 +113,19 @@ enum Found {
 }
 
 /// Connects to the owner and says who we are. Nothing where it is just coming or going.
-async fn connect(
-    owner: &Owner,
-    group: Option<&str>,
-) -> Result<Option<tokio::net::UnixStream>, Failure> {
+async fn connect(owner: &Owner, group: Option<&str>) -> Result<Option<UnixStream>, Failure> {
+    match tokio::time::timeout(GREETING, greet(owner, group)).await {
+        Ok(greeted) => greeted,
+        // It is there, and stopped, or stuck.
+        Err(_) => {
+            let process = owner.process.map(|it| format!(" (process {it})")).unwrap_or_default();
+            let message = format!("the gateway that owns this workspace{process} does not answer");
+            Err(Failure::unusable(message).hint(Some("end it, or let it go on".to_owned())))
+        }
+    }
+}
+
+async fn greet(owner: &Owner, group: Option<&str>) -> Result<Option<UnixStream>, Failure> {
     let Ok(mut stream) = owner.connect().await else { return Ok(None) };
     let hello = Hello { group: group.map(str::to_owned), refused: None };
     let Ok(text) = serde_json::to_string(&hello) else { return Ok(None) };
@@ -132,7 +159,7 @@ enum Ended {
 struct Client {
     from: Lines,
     to: Stdout,
-    said: Said,
+    said: Mutex<Said>,
 }
 
 /// What has to be known of a client when its gateway goes away.
@@ -140,95 +167,164 @@ struct Client {
 struct Said {
     /// How it began, to be said again: `initialize` and `notifications/initialized`.
     begin: Vec<Vec<u8>>,
-    /// The id of that `initialize`, while its answer is not the client's to hear.
-    again: Option<Id>,
+    /// What it wished for once, to be said again: how much is logged, which resources are watched.
+    wishes: BTreeMap<String, Vec<u8>>,
+    /// What was said again, whose answers are not the client's to hear.
+    again: HashSet<Id>,
     /// What it waits for, and the request itself where it can be sent again: where it only reads.
     waiting: HashMap<Id, Option<Vec<u8>>>,
+    /// What it was asked.
+    asked: HashSet<Id>,
+    /// What it was asked by a gateway that is gone.
+    stale: HashSet<Id>,
 }
 
 impl Client {
     /// Carries lines to and fro until one side ends.
     async fn talk(&mut self, stream: Box<dyn Stream>) -> io::Result<Ended> {
         let (input, mut output) = tokio::io::split(stream);
-        let mut from_gateway = lines(input);
-        let begin = self.said.begin.clone();
-        self.said.again = begin.first().and_then(|it| request_id(it));
-        for line in begin.iter().chain(self.said.waiting.values().flatten()) {
-            if output.write_all(line).await.is_err() {
-                return Ok(Ended::Gateway);
-            }
-        }
-        loop {
-            let sent = tokio::select! {
-                line = self.from.recv() => {
-                    let Some(line) = line else { return Ok(Ended::Client) };
-                    self.said.note(&line);
-                    output.write_all(&line).await
+        let mut from_gateway = lines(input, None);
+        let again = self.said.lock().again();
+        let Self { from, to, said } = self;
+        // Each way by itself: while one side does not read, the other must still be heard.
+        let up = async {
+            for line in again {
+                if output.write_all(&line).await.is_err() {
+                    return Ended::Gateway;
                 }
-                line = from_gateway.recv() => match line {
-                    Some(line) => {
-                        if self.said.is_for_client(&line) {
-                            self.to.write_all(&line).await?;
-                            self.to.flush().await?;
-                        }
-                        continue;
-                    }
-                    None => Err(io::ErrorKind::UnexpectedEof.into()),
-                },
-            };
-            if sent.is_err() {
-                self.give_up().await?;
-                return Ok(Ended::Gateway);
             }
+            while let Some(line) = from.recv().await {
+                let taken = said.lock().note(&line);
+                if taken && output.write_all(&line).await.is_err() {
+                    return Ended::Gateway;
+                }
+            }
+            Ended::Client
+        };
+        let down = async {
+            while let Some(line) = from_gateway.recv().await {
+                let wanted = said.lock().is_for_client(&line);
+                if wanted {
+                    to.write_all(&line).await?;
+                    to.flush().await?;
+                }
+            }
+            Ok::<_, io::Error>(Ended::Gateway)
+        };
+        let ended = tokio::select! {
+            ended = up => ended,
+            ended = down => ended?,
+        };
+        if ended == Ended::Gateway {
+            self.give_up().await?;
         }
+        Ok(ended)
     }
 
-    /// Answers with an error what waits and cannot be sent again.
+    /// Answers with an error what waits and cannot be sent again, and takes back what was asked.
     async fn give_up(&mut self) -> io::Result<()> {
-        let message = "the gateway ended while it answered; it may have been done nevertheless";
-        let error =
-            RpcError { code: frame::INTERNAL_ERROR, message: message.to_owned(), data: None };
-        for (id, _) in self.said.waiting.extract_if(|_, again| again.is_none()) {
-            let text = [&*frame::response(&id, Err(&error)), b"\n"].concat();
-            self.to.write_all(&text).await?;
+        let texts = self.said.lock().last_words();
+        for text in texts {
+            self.to.write_all(&[&*text, b"\n"].concat()).await?;
         }
         self.to.flush().await
     }
 }
 
 impl Said {
-    /// Takes note of what the client says.
-    fn note(&mut self, line: &[u8]) {
-        match Frame::read(&line.to_vec().into()) {
-            Ok(Frame::Request { id, method, .. }) => {
-                if method == "initialize" {
-                    self.begin = vec![line.to_vec()];
-                    // It is sent again by that.
-                    self.waiting.insert(id, Some(Vec::new()));
-                    return;
+    /// What a new gateway has to hear.
+    fn again(&mut self) -> Vec<Vec<u8>> {
+        let begin = self.begin.iter().chain(self.wishes.values());
+        self.again = begin.clone().filter_map(|it| request_id(it)).collect();
+        begin.chain(self.waiting.values().flatten()).cloned().collect()
+    }
+
+    /// What the client has to hear of a gateway that is gone.
+    fn last_words(&mut self) -> Vec<Bytes> {
+        let message = "the gateway ended while it answered; it may have been done nevertheless";
+        let error =
+            RpcError { code: frame::INTERNAL_ERROR, message: message.to_owned(), data: None };
+        let lost = self.waiting.extract_if(|_, again| again.is_none());
+        let mut texts: Vec<Bytes> = lost.map(|(id, _)| frame::response(&id, Err(&error))).collect();
+        for id in self.asked.drain() {
+            let params = format!(r#"{{"requestId":{id}}}"#);
+            texts.push(frame::notification("notifications/cancelled", Some(params.as_bytes())));
+            self.stale.insert(id);
+        }
+        texts
+    }
+
+    /// Takes note of what the client says; returns whether it is for the gateway.
+    fn note(&mut self, line: &[u8]) -> bool {
+        let text = Bytes::copy_from_slice(line);
+        if text.trim_ascii_start().first() == Some(&b'[') {
+            for (_, at) in json::members(&text) {
+                if let Some(id) = request_id(&text[at]) {
+                    self.waiting.insert(id, None);
                 }
-                let reads = method.ends_with("/list") || READS.contains(&method.as_str());
-                self.waiting.insert(id, reads.then(|| line.to_vec()));
+            }
+            return true;
+        }
+        match Frame::read(&text) {
+            Ok(Frame::Request { id, method, params }) => {
+                self.note_request(id, &method, params.as_ref(), line);
             }
             Ok(Frame::Notification { method, .. }) if method == "notifications/initialized" => {
                 self.begin.truncate(1);
                 self.begin.push(line.to_vec());
             }
+            Ok(Frame::Notification { method, params }) if method == "notifications/cancelled" => {
+                let id = params.and_then(|it| Id::read(&it[json::member(&it, "requestId")?]));
+                if let Some(id) = id {
+                    self.waiting.remove(&id);
+                }
+            }
+            // An answer to somebody who is gone must not be taken for one to somebody else.
+            Ok(Frame::Response { id: Some(id), .. }) => {
+                self.asked.remove(&id);
+                return !self.stale.remove(&id);
+            }
             _ => {}
         }
+        true
+    }
+
+    fn note_request(&mut self, id: Id, method: &str, params: Option<&Bytes>, line: &[u8]) {
+        let uri = || {
+            let at = json::member(params?, "uri")?;
+            serde_json::from_slice::<String>(&params?[at]).ok()
+        };
+        match (method, uri()) {
+            ("initialize", _) => {
+                self.begin = vec![line.to_vec()];
+                // It is sent again by that.
+                self.waiting.insert(id, Some(Vec::new()));
+                return;
+            }
+            ("logging/setLevel", _) => drop(self.wishes.insert(String::new(), line.to_vec())),
+            ("resources/subscribe", Some(uri)) if self.wishes.len() < MAX_WISHES => {
+                self.wishes.insert(uri, line.to_vec());
+            }
+            ("resources/unsubscribe", Some(uri)) => drop(self.wishes.remove(&uri)),
+            _ => {}
+        }
+        let reads = method.ends_with("/list") || READS.contains(&method);
+        self.waiting.insert(id, reads.then(|| line.to_vec()));
     }
 
     /// Whether the client should hear what the gateway says.
     fn is_for_client(&mut self, line: &[u8]) -> bool {
-        let Ok(Frame::Response { id: Some(id), .. }) = Frame::read(&line.to_vec().into()) else {
-            return true;
-        };
-        if self.again.as_ref() == Some(&id) && !self.waiting.contains_key(&id) {
-            self.again = None;
-            return false;
+        match Frame::read(&Bytes::copy_from_slice(line)) {
+            Ok(Frame::Response { id: Some(id), .. }) => {
+                let again = self.again.remove(&id);
+                self.waiting.remove(&id).is_some() || !again
+            }
+            Ok(Frame::Request { id, .. }) => {
+                self.asked.insert(id);
+                true
+            }
+            _ => true,
         }
-        self.waiting.remove(&id);
-        true
     }
 }
 
@@ -239,15 +335,19 @@ fn request_id(line: &[u8]) -> Option<Id> {
     }
 }
 
-/// The lines of a stream, each with its end, until it ends.
-fn lines(input: impl AsyncRead + Unpin + Send + 'static) -> Lines {
+/// The lines of a stream, each with its end, until it ends. One that is too long is cut, so that it is refused.
+fn lines(input: impl AsyncRead + Unpin + Send + 'static, cut: Option<()>) -> Lines {
     let (sender, receiver) = mpsc::channel(QUEUE);
     #[expect(clippy::disallowed_methods, reason = "it ends with its stream or its reader")]
     tokio::spawn(async move {
         let mut input = BufReader::new(input);
         loop {
             let mut line = Vec::new();
-            match read_line(&mut input, &mut line).await {
+            let read = match cut {
+                Some(()) => read_line(&mut input, &mut line).await,
+                None => input.read_until(b'\n', &mut line).await,
+            };
+            match read {
                 Ok(0) | Err(_) => return,
                 Ok(_) if sender.send(line).await.is_err() => return,
                 Ok(_) => {}
@@ -272,10 +372,24 @@ mod tests {
         said.note(br#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#);
         assert_eq!((said.begin.len(), said.waiting.len()), (2, 1));
         assert!(said.waiting.values().all(Option::is_some));
-        said.again = request_id(&said.begin[0]);
+        assert_eq!(said.again().len(), 3);
         assert!(!said.is_for_client(answer));
         assert!(said.is_for_client(br#"{"jsonrpc":"2.0","id":7,"result":{}}"#));
         assert!(said.waiting.is_empty());
         assert!(said.is_for_client(b"no message"));
+        // A question of a gateway that is gone is taken back, and its answer is nobody's.
+        assert!(said.is_for_client(br#"{"jsonrpc":"2.0","id":9,"method":"roots/list"}"#));
+        let told = said.last_words().concat();
+        assert_eq!(
+            &told[..],
+            br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}"#
+        );
+        assert!(!said.note(br#"{"jsonrpc":"2.0","id":9,"result":{}}"#));
+        // What was taken back is not waited for.
+        said.note(br#"{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{}}"#);
+        said.note(
+            br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":10}}"#,
+        );
+        assert!(said.last_words().is_empty());
     }
 }

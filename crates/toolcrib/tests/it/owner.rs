@@ -90,6 +90,7 @@ impl Drop for Local {
 
 fn counting() -> Folder {
     let plan = Plan::legacy().tool("count", Act::Count).tool("hang", Act::Hang);
+    let plan = plan.tool("big", Act::Big(5_000_000));
     Folder::workspace(&json!({ "a": entry(&plan) }))
 }
 
@@ -135,7 +136,7 @@ fn a_client_on_standard_input_goes_through_a_gateway_that_listens() {
         let tools = listed["result"]["tools"].as_array().unwrap().clone();
         tools.iter().map(|it| it["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(names(&mut everything), ["mcp__a__count", "mcp__a__hang"]);
+    assert_eq!(names(&mut everything), ["mcp__a__big", "mcp__a__count", "mcp__a__hang"]);
     assert_eq!(names(&mut few), ["mcp__a__hang"]);
     let refused = Local::start(&folder, &["--group", "nobody"]);
     let mut refused = refused;
@@ -143,6 +144,33 @@ fn a_client_on_standard_input_goes_through_a_gateway_that_listens() {
     assert_eq!(refused.child.wait().unwrap().code(), Some(2));
     drop(serving);
     assert_eq!(names(&mut few), ["mcp__a__hang"]);
+}
+
+/// Large answers, lines that are too long, and a client that sends faster than it is answered.
+#[test]
+fn a_relay_carries_whatever_comes_and_never_stands_still() {
+    let folder = counting();
+    let serving = Serving::start(folder.path());
+    let mut local = Local::start(&folder, &[]);
+    local.greet();
+    assert_eq!(local.call("mcp__a__big").as_str().unwrap().len(), 5_000_000);
+    writeln!(local.input, "{}", "x".repeat(5_000_000)).unwrap();
+    assert_eq!(local.answer()["error"]["code"], -32700);
+    let count = 800;
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
+    let input = std::os::fd::AsFd::as_fd(&local.input).try_clone_to_owned().unwrap();
+    let mut input = std::fs::File::from(input);
+    let writer = std::thread::spawn(move || {
+        for id in 0..count {
+            writeln!(input, "{}", list.replace("\"id\":1", &format!("\"id\":\"l{id}\""))).unwrap();
+        }
+    });
+    let mut seen = std::collections::HashSet::new();
+    for _ in 0..count {
+        assert!(seen.insert(local.answer()["id"].as_str().unwrap().to_owned()));
+    }
+    writer.join().unwrap();
+    drop(serving);
 }
 
 #[test]
