@@ -75,7 +75,7 @@ fn run(args: &Args) -> Result<String, Failure> {
 
 /// Under three minutes.
 fn whole() -> Plan {
-    let times = [1000, 1200, 500, 600, 500].map(Duration::from_millis);
+    let times = [800, 1000, 400, 500, 400].map(Duration::from_millis);
     Plan { rounds: 12, times, warm_up: Duration::from_millis(500) }
 }
 

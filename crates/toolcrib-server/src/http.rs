@@ -6,6 +6,7 @@
 
 mod body;
 mod patient;
+mod steady;
 mod tls;
 mod strict;
 mod throttle;
@@ -41,7 +42,10 @@ use tokio::{
 };
 
 pub use self::tls::Tls;
-use self::{body::Body, old::OldSession, patient::Patient, strict::Strict, throttle::Throttle};
+use self::{
+    body::Body, old::OldSession, patient::Patient, steady::Steady, strict::Strict,
+    throttle::Throttle,
+};
 use crate::{
     access::{Caller, Denied},
     gateway::Gateway,
@@ -164,7 +168,7 @@ impl Door {
             .max_header_size(MAX_HEAD)
             .serve_connection(TokioIo::new(Strict::new(stream)), service);
         // How a connection ended is its client's business.
-        watcher.watch(connection).await.ok();
+        Steady::new(watcher.watch(connection)).await.ok();
     }
 
     /// How many sessions are open.
@@ -180,7 +184,8 @@ impl Door {
     }
 
     async fn answer(self: &Arc<Self>, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
-        let path = request.uri().path().to_owned();
+        let uri = request.uri().clone();
+        let path = uri.path();
         if let Err(refused) = self.check_address(request.headers(), request.uri()) {
             return *refused;
         }
@@ -194,7 +199,7 @@ impl Door {
             }
             Err(denied) => return unauthorized(denied),
         };
-        match path.as_str() {
+        match path {
             "/mcp" => self.streamable(caller, request).await,
             "/sse" if request.method() == Method::GET => self.open_old(caller),
             "/messages" if request.method() == Method::POST => self.take_old(caller, request).await,
@@ -216,10 +221,10 @@ impl Door {
         let refuse = |what: &str| Err(Box::new(plain(StatusCode::FORBIDDEN, &format!("{what}\n"))));
         let mut hosts = headers.get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
-            (Some(host), None) => host.to_str().unwrap_or_default().to_ascii_lowercase(),
+            (Some(host), None) => host.to_str().unwrap_or_default(),
             _ => return refuse("one Host is needed"),
         };
-        if !self.is_us(&host) || uri.authority().is_some_and(|it| !self.is_us(it.as_str())) {
+        if !self.is_us(host) || uri.authority().is_some_and(|it| !self.is_us(it.as_str())) {
             return refuse("this Host is not served here");
         }
         for origin in headers.get_all(ORIGIN) {
@@ -247,14 +252,14 @@ impl Door {
     }
 
     /// The body of a request that says it is JSON.
-    async fn read(&self, request: Request<Incoming>) -> Result<Bytes, Refused> {
-        let media_type = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    async fn read(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refused> {
+        let media_type = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
         let media_type = media_type.and_then(|it| it.split(';').next()).unwrap_or_default();
         if !media_type.trim().eq_ignore_ascii_case("application/json") {
             let text = "the body must be application/json\n";
             return Err(Box::new(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)));
         }
-        let limited = Limited::new(request.into_body(), self.settings.max_body);
+        let limited = Limited::new(body, self.settings.max_body);
         match tokio::time::timeout(HEAD_TIMEOUT, limited.collect()).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {

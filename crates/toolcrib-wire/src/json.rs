@@ -106,8 +106,75 @@ pub fn members(text: &[u8]) -> Vec<(Cow<'_, str>, Range<usize>)> {
 }
 
 /// Where the value of a member of a scanned object stands.
+///
+/// What was scanned is not checked again: strings are stepped over, brackets are counted, and nothing is
+/// built. A request is looked into a dozen times on its way.
 pub fn member(text: &[u8], key: &str) -> Option<Range<usize>> {
-    members(text).into_iter().find(|(it, _)| it == key).map(|(_, range)| range)
+    let mut at = skip_space(text, 0);
+    if text.get(at) != Some(&b'{') {
+        return None;
+    }
+    at = skip_space(text, at + 1);
+    while text.get(at) == Some(&b'"') {
+        let inside = at + 1..skip_string(text, at) - 1;
+        let begin = skip_space(text, skip_space(text, inside.end + 1) + 1);
+        let end = skip_value(text, begin);
+        if is_key(text.get(inside)?, key) {
+            return (begin <= end).then_some(begin..end);
+        }
+        // Over the comma; after a `}` no string follows.
+        at = skip_space(text, skip_space(text, end) + 1);
+    }
+    None
+}
+
+/// Whether the inside of a string says `key`.
+fn is_key(inside: &[u8], key: &str) -> bool {
+    inside == key.as_bytes() || (inside.contains(&b'\\') && unescape(inside) == key)
+}
+
+fn skip_space(text: &[u8], at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    let spaces = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r')).count();
+    at + spaces
+}
+
+/// The place after the string that begins here.
+fn skip_string(text: &[u8], begin: usize) -> usize {
+    let mut at = begin + 1;
+    loop {
+        let rest = text.get(at..).unwrap_or_default();
+        match memchr::memchr2(b'"', b'\\', rest) {
+            None => return text.len().max(begin + 2),
+            Some(found) if rest[found] == b'"' => return at + found + 1,
+            Some(found) => at += found + 2,
+        }
+    }
+}
+
+/// The place after the value that begins here.
+fn skip_value(text: &[u8], begin: usize) -> usize {
+    let (mut at, mut depth) = (begin, 0_u32);
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => at = skip_string(text, at),
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+            }
+            b'}' | b']' if depth <= 1 => return at + usize::from(depth == 1),
+            b'}' | b']' => {
+                depth -= 1;
+                at += 1;
+            }
+            b',' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => return at,
+            _ => at += 1,
+        }
+        if depth == 0 && *byte == b'"' {
+            return at;
+        }
+    }
+    text.len()
 }
 
 /// The line and column of a byte in a text, both counted from 1.
@@ -482,6 +549,36 @@ mod tests {
                     .prop_map(|it| it.into_iter().collect::<serde_json::Map<_, _>>().into()),
             ]
         })
+    }
+
+    proptest! {
+        /// The short way to a member finds what the long way finds.
+        #[test]
+        fn a_member_is_found_where_it_stands(
+            pairs in prop::collection::btree_map("[a-c\\PC]{0,3}", "[0-9]|\"[^\"\\\\\\p{Cc}]{0,4}\"|\\[\\{\\}, \"\\]\"\\]", 0..5),
+            space in "[ \n]{0,2}",
+        ) {
+            let members: Vec<String> = pairs
+                .iter()
+                .map(|(key, value)| {
+                    format!("{space}{}{space}:{space}{value}{space}", serde_json::to_string(key).unwrap())
+                })
+                .collect();
+            let text = format!("{space}{{{space}{}}}", members.join(","));
+            prop_assert!(scan(text.as_bytes(), |_, _| ()).is_ok(), "{text}");
+            for (key, range) in super::members(text.as_bytes()) {
+                prop_assert_eq!(member(text.as_bytes(), &key), Some(range), "{}", text);
+            }
+            prop_assert_eq!(member(text.as_bytes(), "absent"), None);
+        }
+
+        /// Nor does it stumble over what was never scanned.
+        #[test]
+        fn looking_for_a_member_never_panics(text: Vec<u8>) {
+            if let Some(range) = member(&text, "a") {
+                prop_assert!(range.end <= text.len());
+            }
+        }
     }
 
     proptest! {

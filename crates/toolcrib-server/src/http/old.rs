@@ -101,7 +101,8 @@ impl Door {
         let Some(session) = session.filter(|it| it.caller == caller) else {
             return plain(StatusCode::NOT_FOUND, "there is no such session\n");
         };
-        match self.read(request).await {
+        let (head, body) = request.into_parts();
+        match self.read(&head.headers, body).await {
             // Answers of the client and what it takes back always get in.
             Ok(body) if !session.conversation.has_room() && asks(&body) => {
                 plain(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait\n")

@@ -29,16 +29,17 @@ impl Door {
         caller: Caller,
         request: Request<Incoming>,
     ) -> Response<Body> {
-        let headers = request.headers().clone();
+        let (head, body) = request.into_parts();
+        let headers = head.headers;
         let modern = headers.get(VERSION).and_then(|it| it.to_str().ok());
         let modern = modern.is_some_and(|it| Revision::V2026_07_28.as_str() <= it);
-        match *request.method() {
+        match head.method {
             Method::POST if !accepts(&headers) => plain(
                 StatusCode::NOT_ACCEPTABLE,
                 "answers are application/json or text/event-stream\n",
             ),
             Method::POST => {
-                let body = match self.read(request).await {
+                let body = match self.read(&headers, body).await {
                     Ok(body) => body,
                     Err(refused) => return *refused,
                 };
