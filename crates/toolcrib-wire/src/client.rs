@@ -194,7 +194,10 @@ impl Peer {
         };
         unanswered.done = answered.is_some();
         answered.unwrap_or_else(|| {
-            Err(RequestError::TimedOut { after: begin.elapsed(), sent: unanswered.sent })
+            // What it was given; not what a busy machine made of that.
+            let given = deadline.map(|it| it.saturating_duration_since(begin));
+            let after = given.unwrap_or_else(|| begin.elapsed());
+            Err(RequestError::TimedOut { after, sent: unanswered.sent })
         })
     }
 
@@ -369,7 +372,8 @@ impl Unanswered<'_> {
             Link::Pipe(link) => link.request(self.id, frame).await,
             Link::Sse(link) => link.request(self.id, frame).await,
             Link::Streamable(link) => {
-                let name = params.and_then(|it| name_of(method, it));
+                let modern = !self.core.meta.is_empty();
+                let name = params.filter(|_| modern).and_then(|it| name_of(method, it));
                 let arguments = params.filter(|_| !mirrored.is_empty()).and_then(arguments_of);
                 let mirrored = arguments.map(|it| mirror::headers(mirrored, &it));
                 let mirrored = mirrored.as_deref().unwrap_or_default();

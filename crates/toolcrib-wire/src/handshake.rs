@@ -23,7 +23,7 @@ use crate::{
     modern::UNSUPPORTED_VERSION,
     revision::{Era, META_SERVER, Revision, with_meta},
     stdio::Pipe,
-    streamable::{About, SESSION, Streamable},
+    streamable::{About, Streamable},
 };
 
 const DISCOVER: u64 = 1;
@@ -184,14 +184,18 @@ async fn streamable(
         asked.request(id, about("server/discover"), discover_frame(id, options)).await.0
     });
     let initialize = old.request(INITIALIZE, about("initialize"), initialize_frame(options));
-    let (greeting, headers) = match greet(discover, initialize, options).await? {
-        Found::Modern(greeting) => return Ok((Link::Streamable(link), greeting)),
-        Found::Legacy(greeting, headers) => (greeting, headers),
+    let (greeting, session) = match greet(discover, initialize, options).await? {
+        Found::Modern(greeting) => {
+            link.keep_tidy();
+            return Ok((Link::Streamable(link), greeting));
+        }
+        Found::Legacy(greeting, session) => (greeting, session),
     };
-    link.session = headers.get(SESSION).cloned();
+    link.session = session;
     // 2024-11-05 did not know the header, and a server of that time may stumble over it.
     link.revision = Some(greeting.revision).filter(|&it| it != Revision::V2024_11_05);
     link.send(about("notifications/initialized"), initialized_frame()).await?;
+    link.keep_tidy();
     Ok((Link::Streamable(link), greeting))
 }
 

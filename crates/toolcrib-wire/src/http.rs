@@ -1,20 +1,17 @@
 //! The HTTP client under both HTTP transports: one pool of connections per server, no redirects, every
 //! body bounded.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{borrow::Cow, convert::Infallible, error::Error, fs, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE},
+    header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE},
 };
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Incoming};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
-};
+use hyper::body::Body;
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, pem::PemObject},
@@ -22,6 +19,7 @@ use rustls::{
 
 use crate::{
     error::{ConnectError, RequestError},
+    pool::{Driven, Failed, IDLE, Pool},
     sse,
     text::plain,
 };
@@ -47,7 +45,7 @@ const MAX_REFUSAL: usize = 64 * 1024;
 /// A client for one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Http {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    pool: Pool,
     pub(crate) url: Uri,
     headers: HeaderMap,
     pub(crate) max_frame: usize,
@@ -73,12 +71,9 @@ impl Http {
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(30))
-            .build(connector);
+        let pool = Pool::new(connector);
         let (url, headers) = (endpoint.url.clone(), endpoint.headers.clone());
-        Ok(Self { client, url, headers, max_frame, read_timeout: endpoint.read_timeout })
+        Ok(Self { pool, url, headers, max_frame, read_timeout: endpoint.read_timeout })
     }
 
     /// Posts one message.
@@ -86,9 +81,8 @@ impl Http {
         &self,
         url: &Uri,
         body: Bytes,
-        extra: &HeaderMap,
-    ) -> Result<Response<Incoming>, RequestError> {
-        let mut headers = extra.clone();
+        mut headers: HeaderMap,
+    ) -> Result<Response<Driven>, RequestError> {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let accept = HeaderValue::from_static("application/json, text/event-stream");
         headers.insert(ACCEPT, accept);
@@ -99,9 +93,8 @@ impl Http {
     pub(crate) async fn events(
         &self,
         url: &Uri,
-        extra: &HeaderMap,
+        mut headers: HeaderMap,
     ) -> Result<Events, RequestError> {
-        let mut headers = extra.clone();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let response = self.send(Method::GET, url, headers, Bytes::new()).await?;
         if !response.status().is_success() {
@@ -113,12 +106,20 @@ impl Http {
         Ok(self.read_events(response))
     }
 
+    /// Closes connections that are no longer used, for as long as it is polled.
+    pub(crate) async fn keep_tidy(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(IDLE).await;
+            self.pool.sweep();
+        }
+    }
+
     pub(crate) async fn delete(&self, url: &Uri, extra: HeaderMap) -> Result<(), RequestError> {
         self.send(Method::DELETE, url, extra, Bytes::new()).await.map(drop)
     }
 
     /// The events of a response that is a stream.
-    pub(crate) fn read_events(&self, response: Response<Incoming>) -> Events {
+    pub(crate) fn read_events(&self, response: Response<Driven>) -> Events {
         let reader = sse::Reader::new(self.max_frame);
         Events { body: response.into_body(), reader, read_timeout: self.read_timeout }
     }
@@ -126,7 +127,7 @@ impl Http {
     /// The body of a response, if it is not too large.
     pub(crate) async fn read_body(
         &self,
-        response: Response<Incoming>,
+        response: Response<Driven>,
     ) -> Result<Bytes, RequestError> {
         collect(response.into_body(), self.max_frame).await
     }
@@ -137,22 +138,21 @@ impl Http {
         url: &Uri,
         mut headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<Incoming>, RequestError> {
+    ) -> Result<Response<Driven>, RequestError> {
+        headers.insert(HOST, host(url));
         headers.insert(USER_AGENT, HeaderValue::from_static("toolcrib"));
         for (name, value) in &self.headers {
             headers.insert(name, value.clone());
         }
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
-        *request.uri_mut() = url.clone();
+        *request.uri_mut() = url.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
         *request.headers_mut() = headers;
-        self.client.request(request).await.map_err(|error| {
-            let cause = format!("{}: {}", authority(url), root_cause(&error));
-            if error.is_connect() {
-                RequestError::Unreachable { cause }
-            } else {
-                RequestError::Lost { cause }
-            }
+        let told =
+            |error: &(dyn Error + 'static)| format!("{}: {}", authority(url), root_cause(error));
+        self.pool.request(url, request).await.map_err(|failed| match failed {
+            Failed::Connect(error) => RequestError::Unreachable { cause: told(&*error) },
+            Failed::Lost(error) => RequestError::Lost { cause: told(&error) },
         })
     }
 }
@@ -160,7 +160,7 @@ impl Http {
 /// A stream of events from a server.
 #[derive(Debug)]
 pub(crate) struct Events {
-    body: Incoming,
+    body: Driven,
     reader: sse::Reader,
     read_timeout: Option<Duration>,
 }
@@ -199,24 +199,24 @@ impl Events {
 
 /// Reads the rest of a body that says nothing, so that the connection can be used again; but not for
 /// long, and not much of it.
-pub(crate) async fn drain(body: Incoming) {
+pub(crate) async fn drain(body: Driven) {
     let rest = collect(body, MAX_REFUSAL);
     drop(tokio::time::timeout(Duration::from_millis(200), rest).await);
 }
 
 /// Whether the server answers with a stream of events.
-pub(crate) fn is_event_stream(response: &Response<Incoming>) -> bool {
+pub(crate) fn is_event_stream(response: &Response<Driven>) -> bool {
     has_media_type(response, "text/event-stream")
 }
 
-pub(crate) fn has_media_type(response: &Response<Incoming>, expected: &str) -> bool {
+pub(crate) fn has_media_type(response: &Response<Driven>, expected: &str) -> bool {
     let value = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let media_type = value.and_then(|it| it.split(';').next()).unwrap_or_default();
     media_type.trim().eq_ignore_ascii_case(expected)
 }
 
 /// What a response that is not a success means.
-pub(crate) async fn refusal(response: Response<Incoming>) -> RequestError {
+pub(crate) async fn refusal(response: Response<Driven>) -> RequestError {
     let status = response.status();
     let text = |name: HeaderName| {
         let value = response.headers().get(name)?;
@@ -239,7 +239,7 @@ pub(crate) async fn refusal(response: Response<Incoming>) -> RequestError {
     RequestError::Http { status: status.as_u16(), retry_after, body }
 }
 
-async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, RequestError> {
+async fn collect(mut body: Driven, limit: usize) -> Result<Bytes, RequestError> {
     let too_large = || {
         let cause = format!("its answer is larger than the limit of {limit} bytes");
         Err(RequestError::Malformed { cause })
@@ -297,8 +297,22 @@ pub(crate) fn authority(url: &Uri) -> String {
     }
 }
 
+/// What a request says of where it goes: never the user and the password that stand in an address.
+fn host(url: &Uri) -> HeaderValue {
+    let usual = match url.scheme_str() {
+        Some("https") => 443,
+        _ => 80,
+    };
+    let name = url.host().unwrap_or_default();
+    let text = match url.port_u16().filter(|port| *port != usual) {
+        Some(port) => Cow::Owned(format!("{name}:{port}")),
+        None => Cow::Borrowed(name),
+    };
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
+}
+
 /// The innermost cause, which says more than "client error (Connect)".
-fn root_cause(error: &dyn std::error::Error) -> String {
+fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;

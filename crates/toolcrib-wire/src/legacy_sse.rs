@@ -33,7 +33,7 @@ impl SseLink {
         inbox: Arc<dyn Inbox>,
         tasks: &TaskTracker,
     ) -> Result<Self, ConnectError> {
-        let mut events = http.events(&http.url, &HeaderMap::new()).await?;
+        let mut events = http.events(&http.url, HeaderMap::new()).await?;
         let messages = endpoint(&mut events, &http.url).await?;
         let link = Self {
             http,
@@ -47,6 +47,7 @@ impl SseLink {
             let cause = tokio::select! {
                 () = this.stop.cancelled() => "it was shut down".to_owned(),
                 cause = this.read(events, &*inbox) => cause,
+                never = this.http.keep_tidy() => match never {},
             };
             this.board.close(&cause);
         });
@@ -85,7 +86,7 @@ impl SseLink {
     }
 
     pub(crate) async fn send(&self, frame: Bytes) -> Result<(), RequestError> {
-        let response = self.http.post(&self.messages, frame, &HeaderMap::new()).await;
+        let response = self.http.post(&self.messages, frame, HeaderMap::new()).await;
         let response = response.inspect_err(|error| {
             if let RequestError::Unreachable { cause } = error {
                 self.board.close(cause);

@@ -15,6 +15,7 @@ mod error;
 mod board;
 mod reaper;
 mod stdio;
+mod pool;
 mod http;
 mod streamable;
 mod legacy_sse;

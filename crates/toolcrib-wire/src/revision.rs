@@ -120,15 +120,16 @@ impl Identity {
 /// `params` with these members in its `_meta`. A member that is there already stays as it is.
 pub fn with_meta(params: Option<&[u8]>, extra: &[(&str, Bytes)]) -> Bytes {
     let params = params.filter(|it| it.first() == Some(&b'{')).unwrap_or(b"{}");
-    let members = json::members(params);
-    let old = members.into_iter().find(|(key, _)| key == "_meta").map(|(_, range)| range);
+    let old = json::member(params, "_meta");
     let old_meta = old.clone().map(|range| &params[range]).filter(|it| it.first() == Some(&b'{'));
-    let mut meta = old_meta.unwrap_or(b"{}").to_vec();
-    let known: Vec<String> =
-        json::members(&meta).into_iter().map(|(key, _)| key.into_owned()).collect();
-    meta.pop();
-    let mut empty = known.is_empty();
-    for (key, value) in extra.iter().filter(|(key, _)| !known.iter().any(|it| it == key)) {
+    let old_meta = old_meta.unwrap_or(b"{}");
+    let mut meta = Vec::with_capacity(old_meta.len() + 256);
+    meta.extend_from_slice(&old_meta[..old_meta.len() - 1]);
+    let mut empty = meta[1..].trim_ascii().is_empty();
+    for (key, value) in extra {
+        if json::member(old_meta, key).is_some() {
+            continue;
+        }
         if !empty {
             meta.push(b',');
         }

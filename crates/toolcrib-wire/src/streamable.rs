@@ -13,10 +13,11 @@ use crate::{
     error::RequestError,
     http::{Http, drain, has_media_type, is_event_stream, refusal},
     incoming::{Later, Returned, receive, returned},
+    pool::Driven,
     revision::Revision,
 };
 
-pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
@@ -45,25 +46,30 @@ pub(crate) struct About<'a> {
 }
 
 impl Streamable {
-    /// Posts a request and returns its answer, and the headers that came with it.
+    /// Posts a request and returns its answer, and the session that came with it.
     pub(crate) async fn request(
         &self,
         id: u64,
         about: About<'_>,
         frame: Bytes,
-    ) -> (Answer, HeaderMap) {
+    ) -> (Answer, Option<HeaderValue>) {
         let headers = self.headers(Some(about));
-        let asked = self.ask(id, frame, &headers);
+        let asked = self.ask(id, frame, headers);
         tokio::select! {
             answered = asked => answered,
             () = self.stop.cancelled() => {
                 let cause = "it was shut down".to_owned();
-                (Err(RequestError::Lost { cause }), HeaderMap::new())
+                (Err(RequestError::Lost { cause }), None)
             }
         }
     }
 
-    async fn ask(&self, id: u64, frame: Bytes, headers: &HeaderMap) -> (Answer, HeaderMap) {
+    async fn ask(
+        &self,
+        id: u64,
+        frame: Bytes,
+        headers: HeaderMap,
+    ) -> (Answer, Option<HeaderValue>) {
         let response = self.http.post(&self.http.url, frame, headers).await;
         let mut response = match response {
             Ok(response) => response,
@@ -71,15 +77,14 @@ impl Streamable {
                 if let RequestError::Unreachable { cause } = &error {
                     self.board.close(cause);
                 }
-                return (Err(error), HeaderMap::new());
+                return (Err(error), None);
             }
         };
-        let headers = std::mem::take(response.headers_mut());
-        *response.headers_mut() = headers.clone();
-        (self.answer(id, response).await, headers)
+        let session = response.headers_mut().remove(SESSION);
+        (self.answer(id, response).await, session)
     }
 
-    async fn answer(&self, id: u64, response: http::Response<hyper::body::Incoming>) -> Answer {
+    async fn answer(&self, id: u64, response: http::Response<Driven>) -> Answer {
         if response.status().as_u16() == 404 && self.session.is_some() {
             self.board.close_stale();
             return Err(RequestError::Stale);
@@ -105,11 +110,7 @@ impl Streamable {
     }
 
     /// Reads a stream until the answer comes. Where it breaks off, a session can take it up again.
-    async fn answer_in_stream(
-        &self,
-        id: u64,
-        response: http::Response<hyper::body::Incoming>,
-    ) -> Answer {
+    async fn answer_in_stream(&self, id: u64, response: http::Response<Driven>) -> Answer {
         let mut events = self.http.read_events(response);
         let mut last_id: Option<String> = None;
         let mut pause = Duration::from_secs(1);
@@ -139,14 +140,14 @@ impl Streamable {
             if let Ok(value) = HeaderValue::from_str(last) {
                 headers.insert(LAST_EVENT, value);
             }
-            let resumed = self.http.events(&self.http.url, &headers).await;
+            let resumed = self.http.events(&self.http.url, headers).await;
             events = resumed.ok().ok_or(RequestError::Lost { cause: ended })?;
         }
     }
 
     /// Posts a message that has no answer.
     pub(crate) async fn send(&self, about: About<'_>, frame: Bytes) -> Result<(), RequestError> {
-        let response = self.http.post(&self.http.url, frame, &self.headers(Some(about))).await?;
+        let response = self.http.post(&self.http.url, frame, self.headers(Some(about))).await?;
         if !response.status().is_success() {
             return Err(refusal(response).await);
         }
@@ -188,6 +189,18 @@ impl Streamable {
         });
     }
 
+    /// Closes connections that are no longer used, for as long as this one lasts.
+    pub(crate) fn keep_tidy(&self) {
+        let this = self.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = this.stop.cancelled() => {}
+                _ = this.board.closed() => {}
+                never = this.http.keep_tidy() => match never {},
+            }
+        });
+    }
+
     /// Listens to what the server says of its own accord, for as long as the session lasts.
     pub(crate) fn listen(&self) {
         let this = self.clone();
@@ -208,7 +221,7 @@ impl Streamable {
             if let Some(value) = last.as_ref().and_then(|it| HeaderValue::from_str(it).ok()) {
                 headers.insert(LAST_EVENT, value);
             }
-            match self.http.events(&self.http.url, &headers).await {
+            match self.http.events(&self.http.url, headers).await {
                 Ok(mut events) => {
                     while let Ok(Some(event)) = events.next().await {
                         last = event.id.or(last);
@@ -255,7 +268,7 @@ impl Streamable {
     }
 
     fn headers(&self, about: Option<About<'_>>) -> HeaderMap {
-        let mut headers = HeaderMap::with_capacity(8);
+        let mut headers = HeaderMap::with_capacity(12);
         if let Some(revision) = self.revision {
             headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
         }

@@ -8,6 +8,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+// A call makes some forty small pieces and lets them go again: with the system's allocator that is a sixth
+// of what it costs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = cli::Args::parse();
     terminal::log_to_stderr(args.verbose, args.log_format);

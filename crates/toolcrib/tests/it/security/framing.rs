@@ -131,7 +131,8 @@ fn a13_a_head_that_is_too_large_is_refused_and_costs_nothing() {
     let before = memory(world.serving.child.id());
     (0..100).for_each(|_| round());
     let grown = memory(world.serving.child.id()).saturating_sub(before);
-    assert!(grown < 1024 * 1024, "{grown} bytes more");
+    // The allocator takes memory by steps of 4 MB; what came in is over 20 MB.
+    assert!(grown < 6 * 1024 * 1024, "{grown} bytes more");
     assert_eq!(world.serving.get("/readyz", &[A]).status, 200);
 }
 
