@@ -57,6 +57,11 @@ pub trait Source: Send + Sync + fmt::Debug {
         true
     }
 
+    /// Whether its tools may call others: tools of our own do, those of a server do not.
+    fn calls_others(&self) -> bool {
+        false
+    }
+
     /// Sends one request and returns its result.
     ///
     /// `resources/subscribe`, `resources/unsubscribe` and `logging/setLevel` are wishes that stay: a
@@ -122,6 +127,16 @@ pub struct CallContext {
     pub listener: Option<Arc<dyn Listener>>,
     /// The client that asks, if it is one that stays.
     pub visitor: Option<Arc<dyn Visitor>>,
+    /// The group of whoever asks.
+    pub group: Option<Arc<str>>,
+    /// How a tool of our own calls others. Nothing of this ever goes to a server.
+    pub others: Option<Arc<dyn Others>>,
+}
+
+/// The other tools, as whoever called this one may call them.
+pub trait Others: Send + Sync + fmt::Debug {
+    /// Calls a tool by its public name, and returns its result as a client would get it.
+    fn call(&self, name: &str, arguments: Option<Json>) -> Answering;
 }
 
 /// Hears what a source says, and answers what it asks. Must not block.

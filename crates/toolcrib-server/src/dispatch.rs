@@ -20,6 +20,7 @@ use toolcrib_wire::{
 use crate::{
     access::Caller,
     gateway::Gateway,
+    others::FromWithin,
     rounds,
     snapshot::Lists,
     visit::{Here, LEVELS, Visit, level_of},
@@ -49,6 +50,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) listener: Option<Arc<dyn Listener>>,
     /// The client, if it is one that stays.
     pub(crate) visit: Option<Arc<Visit>>,
+    /// How many tools have called each other up to here.
+    pub(crate) depth: u32,
 }
 
 impl Asked<'_> {
@@ -59,8 +62,21 @@ impl Asked<'_> {
     }
 }
 
+impl Asked<'_> {
+    /// The tools that the one that is called may call.
+    fn others(&self, gateway: &Arc<Gateway>) -> FromWithin {
+        FromWithin {
+            gateway: Arc::downgrade(gateway),
+            caller: self.caller.clone(),
+            listener: self.listener.clone(),
+            visit: self.visit.clone(),
+            depth: self.depth,
+        }
+    }
+}
+
 /// Answers a request: with a result, or with an error object.
-pub(crate) async fn answer(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
+pub(crate) async fn answer(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes, RpcError> {
     match (asked.method, asked.era) {
         ("ping", Era::Legacy) => Ok(Bytes::from_static(b"{}")),
         ("server/discover", Era::Modern) => Ok(discover(gateway)),
@@ -359,7 +375,7 @@ fn cacheable(result: &Bytes, scope: &str) -> Bytes {
     text.into()
 }
 
-async fn call(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
+async fn call(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes, RpcError> {
     let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
     let (name, at) = string_in(&params, "name")?;
     if let Some(arguments) = member(&params, "arguments")
@@ -378,7 +394,12 @@ async fn call(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
     let source = gateway.source(entry.listing);
     let source = source.ok_or_else(|| invalid(format!("Unknown tool: {}", name.escape_debug())))?;
     let params = replaced(&params, &at, &entry.tool.name);
-    let (params, context) = (Json::from_scanned(params), asked.context());
+    let mut context = asked.context();
+    if source.calls_others() {
+        context.group = Some(Arc::clone(&asked.caller.group));
+        context.others = Some(Arc::new(asked.others(gateway)));
+    }
+    let params = Json::from_scanned(params);
     let result = rounds::request(source, "tools/call", params, context, asked.era).await;
     match result.and_then(|it| usable(it, asked.era)) {
         Err(error @ CallError::Rpc { .. }) => Err(rpc(error)),

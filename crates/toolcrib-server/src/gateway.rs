@@ -19,8 +19,11 @@ use toolcrib_catalogue::{
     Settings as Naming, Source, SourceState, ToolFilter, Visitor,
 };
 
+use toolcrib_wire::{Era, RpcError};
+
 use crate::{
     access::{Access, Caller},
+    dispatch::{self, Asked},
     snapshot::Snapshot,
     visit::{Here, LEVELS, Out, Visit},
     watching::Watching,
@@ -203,6 +206,25 @@ impl Gateway {
     pub fn set_access(&self, access: Access, instructions: Option<String>) -> Vec<Problem> {
         self.instructions.store(Arc::new(instructions));
         self.rebuild_with(Some(access))
+    }
+
+    /// Calls a tool as this caller would, and returns its result.
+    pub async fn call(
+        self: &Arc<Self>,
+        caller: Caller,
+        params: Json,
+        listener: Option<Arc<dyn Listener>>,
+    ) -> Result<Json, RpcError> {
+        let asked = Asked {
+            caller,
+            era: Era::Legacy,
+            method: "tools/call",
+            params: Some(params.into_bytes()),
+            listener,
+            visit: None,
+            depth: 0,
+        };
+        dispatch::answer(self, asked).await.map(Json::from_scanned)
     }
 
     /// Who may see what, just now.

@@ -3,7 +3,8 @@
 //! In reading order: `access` says who is asking and what they may see; `snapshot` is the catalogue as
 //! it is just now, with a prepared list for every group; `gateway` keeps it current; `dispatch` answers
 //! one request, whatever it came over; `visit` is a client that stays, `stream` what goes out to it,
-//! `watching` and `changes` what it hears of, `rounds` how a legacy client answers a modern server; `session` and `http`, and `stdio`, are the doors.
+//! `watching` and `changes` what it hears of, `rounds` how a legacy client answers a modern server,
+//! `others` how a tool of our own calls another; `session` and `http`, and `stdio`, are the doors.
 //!
 //! Nothing here names a kind of source, reads a file or looks into the environment.
 
@@ -15,6 +16,7 @@ mod visit;
 mod watching;
 mod changes;
 mod rounds;
+mod others;
 mod dispatch;
 mod session;
 mod http;

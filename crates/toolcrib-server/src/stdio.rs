@@ -172,6 +172,7 @@ impl Conversation {
             params,
             listener: Some(Arc::new(asker) as Arc<dyn Listener>),
             visit: Some(Arc::clone(&self.visit)),
+            depth: 0,
         };
         let answer = tokio::select! {
             answer = dispatch::answer(&self.gateway, asked) => answer,

@@ -1,6 +1,7 @@
 //! Where tools come from.
 //!
-//! One folder per kind of source. So far: [`mcp`], the servers of an `mcp.json`.
+//! One folder per kind of source. [`mcp`]: the servers of an `mcp.json`. [`python`]: the
+//! functions in `tools/`, and mods in Python. [`mods`]: mods in Rust. [`collector`]: all tools of our own.
 //!
 //! # The seed's names and ours
 //!
@@ -16,6 +17,16 @@
 //! | `MCPServerConnection` | [`mcp::Connection`] |
 //! | `call_tool_with_retry(…, max_retries, timeout, backoff_base)` | [`mcp::call_tool_with_retry`] with [`mcp::Retry`] |
 //!
+//! | seed 003 (`openagents`) | here |
+//! |---|---|
+//! | `WorkspaceToolLoader(path).load_tools()` | [`collector::WorkspaceToolLoader`] |
+//! | `NetworkToolCollector(network, workspace_path)`: `collect_all_tools`, `filter_tools`, `to_mcp_tools_filtered` | [`collector::NetworkToolCollector`] with methods of the same names |
+//! | `AgentTool(name, description, input_schema, func)` | [`mods::AgentTool`]; in Python `toolcrib.AgentTool` and `openagents.models.tool.AgentTool` |
+//! | a mod's `get_tools()` | [`mods::Mod::get_tools`]; in Python as in the seed |
+//!
 //! Seed 000 needs neither processes nor a network; its table stands in `toolcrib-catalogue`.
 
 pub mod mcp;
+pub mod python;
+pub mod mods;
+pub mod collector;

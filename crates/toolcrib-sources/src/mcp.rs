@@ -20,7 +20,7 @@ mod retry;
 pub use client::{Calls, Client, ClientOptions};
 pub use config::{
     Config, ConfigFault, Isolation, Rate, ServerConfig, Severity, Transport, load_mcp_client,
-    load_mcp_config, read_mcp_config,
+    load_mcp_config, read_duration, read_mcp_config,
 };
 pub use connection::Connection;
 pub use env::{Filled, Lookup, substitute_env_vars};

@@ -44,11 +44,13 @@ impl Reaper {
         Self::default()
     }
 
-    pub(crate) fn add(&self, group: u32) {
+    /// Watches a process group from now on.
+    pub fn add(&self, group: u32) {
         self.tell("add", group);
     }
 
-    pub(crate) fn remove(&self, group: u32) {
+    /// Watches it no longer.
+    pub fn remove(&self, group: u32) {
         self.tell("del", group);
     }
 

@@ -72,6 +72,26 @@ impl Data {
     }
 }
 
+/// A folder for what can be made again: in `.toolcrib/`, or where the workspace cannot be written a fresh one
+/// among the temporary files.
+pub(crate) fn scratch(workspace: &Path, name: &str) -> PathBuf {
+    let folder = workspace.join(".toolcrib");
+    if make(&folder).is_ok() && writable(&folder) {
+        return folder.join(name);
+    }
+    let folder = std::env::temp_dir().join(format!("toolcrib-{}-{name}", std::process::id()));
+    // For nobody else: what lies in there is run.
+    DirBuilder::new().mode(0o700).create(&folder).ok();
+    folder
+}
+
+fn writable(folder: &Path) -> bool {
+    let probe = folder.join(format!(".probe-{}", std::process::id()));
+    let made = fs::write(&probe, "").is_ok();
+    fs::remove_file(probe).ok();
+    made
+}
+
 impl Owner {
     /// Connects to it.
     pub async fn connect(&self) -> io::Result<UnixStream> {
@@ -83,7 +103,8 @@ impl Owner {
     }
 }
 
-fn claim(folder: &Path) -> io::Result<Claim> {
+/// Makes the folder where there is none, for its owner alone.
+fn make(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
@@ -100,6 +121,11 @@ fn claim(folder: &Path) -> io::Result<Claim> {
     if !ignore.exists() {
         fs::write(ignore, "*\n")?;
     }
+    Ok(())
+}
+
+fn claim(folder: &Path) -> io::Result<Claim> {
+    make(folder)?;
     // A link would lead us to write into somebody's file.
     let lock = folder.join("lock");
     if fs::symlink_metadata(&lock).is_ok_and(|it| !it.is_file()) {

@@ -19,9 +19,10 @@ pub use toolcrib_wire as wire;
 mod config;
 mod data;
 mod network;
+mod python;
 mod workspace;
 
 pub use config::{environment, load_mcp_client, load_mcp_config, substitute_env_vars};
 pub use data::{Claim, Data, Owner};
 pub use network::{Network, NetworkError, read_address};
-pub use workspace::{OpenError, Workspace};
+pub use workspace::{OpenError, Workspace, own_problems};

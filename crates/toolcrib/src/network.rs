@@ -13,8 +13,10 @@ use std::{
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use toolcrib_catalogue::{NameStyle, Problem, nearest};
 use toolcrib_server::{AccessSettings, GroupSettings, Lists, Pattern};
-use toolcrib_sources::mcp::Lookup;
+use toolcrib_sources::{mcp::Lookup, python};
 use toolcrib_wire::text::Masker;
+
+use crate::python::{WrittenMod, WrittenPython, resolve as resolve_python};
 
 /// What `network.yaml` means.
 #[derive(Debug, Clone)]
@@ -33,6 +35,8 @@ pub struct Network {
     pub instructions: Option<String>,
     /// How upstream tools are named, unless their server says otherwise.
     pub style: NameStyle,
+    /// How Python tools are run.
+    pub python: python::Settings,
     /// What is wrong.
     pub problems: Vec<Problem>,
     /// There is a file, and something in it.
@@ -77,8 +81,18 @@ struct Written {
     hosts: Vec<String>,
     names: Names,
     external_access: Option<ExternalAccess>,
+    python: Option<WrittenPython>,
+    mods: Option<Vec<WrittenMod>>,
+    network: Option<OpenAgents>,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
+}
+
+/// What we read of an OpenAgents file's own section.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct OpenAgents {
+    mods: Option<Vec<WrittenMod>>,
 }
 
 #[derive(Deserialize)]
@@ -133,17 +147,24 @@ fn written<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<String>>
     Option::deserialize(value).map(Some)
 }
 
-const KNOWN: [&str; 6] = ["listen", "tls", "behind_proxy", "hosts", "names", "external_access"];
+const KNOWN: [&str; 9] = [
+    "listen",
+    "tls",
+    "behind_proxy",
+    "hosts",
+    "names",
+    "external_access",
+    "python",
+    "mods",
+    "network",
+];
 
 /// What an OpenAgents file also has, and what we have no use for yet.
-const LATER: [&str; 12] = [
-    "network",
+const LATER: [&str; 9] = [
     "network_profile",
-    "mods",
     "calls",
     "results",
     "sessions",
-    "python",
     "bus",
     "cache",
     "pins",
@@ -241,6 +262,9 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
             return Err(NetworkError::Value { key: "names: upstream".to_owned(), cause });
         }
     };
+    let mods = written.mods.or(written.network.and_then(|it| it.mods)).unwrap_or_default();
+    let python = written.python.unwrap_or_default();
+    let python = resolve_python(python, mods, folder, lookup, &mut problems)?;
     let access = written.external_access.unwrap_or_default();
     unknown(&access.other, "external_access: ", &ACCESS_KEYS, &[], &mut problems);
     let instructions =
@@ -253,6 +277,7 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
         access: resolve_access(access, lookup, &mut problems)?,
         instructions,
         style,
+        python,
         problems,
         present: true,
     })

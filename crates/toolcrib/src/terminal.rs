@@ -8,7 +8,7 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 use toolcrib_catalogue::{Problem, Source, SourceState};
-use toolcrib_sources::mcp::Connection;
+use toolcrib_sources::{mcp::Connection, python::Python};
 use tracing_subscriber::filter::LevelFilter;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -98,6 +98,12 @@ pub(crate) fn warn(list: &[Problem]) {
     anstream::stderr().lock().write_all(problems(list).as_bytes()).ok();
 }
 
+/// Says something in passing, on stderr.
+pub(crate) fn remark(text: &str) {
+    let line = format!("{}\n", styled(DIM, text));
+    anstream::stderr().lock().write_all(line.as_bytes()).ok();
+}
+
 /// Text from a server, fit for a terminal.
 pub(crate) fn clean(text: &str) -> String {
     toolcrib_wire::text::plain(text.as_bytes())
@@ -122,6 +128,30 @@ pub(crate) async fn wait_for(servers: &[Arc<Connection>]) {
     }
     if painted {
         paint("");
+    }
+}
+
+/// Waits until the tools of the workspace have been loaded; says so where that takes a while.
+pub(crate) async fn wait_for_python(python: Option<&Python>) {
+    let Some(python) = python else { return };
+    let patience = Duration::from_millis(500);
+    if tokio::time::timeout(patience, python.settled()).await.is_ok() {
+        return;
+    }
+    let live = io::stderr().is_terminal();
+    if live {
+        paint("loading tools/ …");
+    }
+    python.settled().await;
+    if live {
+        paint("");
+    }
+}
+
+/// Ends the processes of Python tools.
+pub(crate) async fn close(python: Option<Python>) {
+    if let Some(python) = python {
+        python.close().await;
     }
 }
 

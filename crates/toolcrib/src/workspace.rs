@@ -1,4 +1,4 @@
-//! A workspace: a folder with an `mcp.json`, and what comes of it.
+//! A workspace: a folder with an `mcp.json`, or with `tools/`, and what comes of it.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,15 +7,18 @@ use std::{
 
 use toolcrib_catalogue::{
     Catalogue, ClientError, Conflict, Listing, NameStyle, Origin, Problem, Settings, Source,
-    SourceState,
+    SourceState, ToolFilter,
 };
 use toolcrib_server::Input;
-use toolcrib_sources::mcp::{
-    self, Client, ClientOptions, ConfigFault, Connection, ExecutionError, Lists, Lookup,
-    ServerConfig, Severity,
+use toolcrib_sources::{
+    mcp::{
+        self, Client, ClientOptions, ConfigFault, Connection, ExecutionError, Lists, Lookup,
+        ServerConfig, Severity,
+    },
+    python::{self, Python, PythonSource},
 };
 
-use crate::network::Network;
+use crate::{data::scratch, network::Network};
 
 /// A workspace whose files have been read. Nothing has been started yet.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub struct Workspace {
     file: String,
     /// How upstream tools are named, unless their server says otherwise.
     style: NameStyle,
+    /// How Python tools are run; nothing where that cannot be known.
+    python: Option<python::Settings>,
 }
 
 /// One server of the file.
@@ -48,7 +53,7 @@ pub enum OpenError {
     #[error("there is no folder `{0}`")]
     NoFolder(String),
     /// There is nothing in it for us.
-    #[error("there is no mcp.json in `{0}`")]
+    #[error("there is no mcp.json and no tools/ in `{0}`")]
     Empty(String),
     /// Its file cannot be read at all.
     #[error("{0}")]
@@ -61,7 +66,7 @@ impl OpenError {
         match self {
             Self::NoFolder(_) => Some("name the folder that holds your mcp.json".to_owned()),
             Self::Empty(_) => Some(
-                r#"write one: {"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}"#
+                r#"write an mcp.json: {"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}, or a tool: `toolcrib new tool hello`"#
                     .to_owned(),
             ),
             Self::Unreadable(problem) => problem.hint.clone(),
@@ -86,7 +91,7 @@ impl Workspace {
         let config = match mcp::read_mcp_config(&file, lookup) {
             Ok(config) => config,
             // Every part is optional, but some part there must be.
-            Err(ExecutionError::NotFound { .. }) if folder.join("network.yaml").is_file() => {
+            Err(ExecutionError::NotFound { .. }) if has_other_parts(&folder) => {
                 mcp::Config::default()
             }
             Err(ExecutionError::NotFound { .. }) => return Err(OpenError::Empty(shown)),
@@ -101,16 +106,16 @@ impl Workspace {
         }
         let mut problems: Vec<Problem> =
             config.faults.iter().map(|fault| problem(&name, fault)).collect();
-        let style = match Network::read(&folder, lookup) {
+        let (style, python) = match Network::read(&folder, lookup) {
             Ok(network) => {
                 problems.extend(network.problems);
-                network.style
+                (network.style, Some(network.python))
             }
             Err(error) => {
                 let told = error.to_string();
                 let (place, message) = told.split_once(": ").unwrap_or(("network.yaml", &told));
                 problems.push(Problem::new(place, message));
-                NameStyle::Prefixed
+                (NameStyle::Prefixed, None)
             }
         };
         // Who serves everything to clients may ask them too.
@@ -137,7 +142,7 @@ impl Workspace {
         }
         let broken = config.broken.into_iter().map(|name| Server { name, config: None });
         servers.extend(broken);
-        Ok(Self { folder, problems, client, servers, file: name, style })
+        Ok(Self { folder, problems, client, servers, file: name, style, python })
     }
 
     /// The names of the servers that can be started.
@@ -170,6 +175,19 @@ impl Workspace {
         names.iter().filter_map(|it| self.client.connection(it).ok()).collect()
     }
 
+    /// Begins to load the tools that are written in Python; nothing where there are none and nobody
+    /// watches for some to come.
+    pub fn start_python(&self, watch: bool) -> Option<Python> {
+        let mut settings = self.python.clone()?;
+        if !watch && !Python::is_needed(&settings) {
+            return None;
+        }
+        if Python::is_needed(&settings) {
+            settings.home = scratch(&self.folder, "python");
+        }
+        Some(Python::start(settings, watch))
+    }
+
     /// Takes from a file what servers listed the last time.
     pub fn recall(&self, file: &Path) {
         self.client.recall(file);
@@ -189,6 +207,7 @@ impl Workspace {
     pub fn catalogue(
         &self,
         started: &[Arc<Connection>],
+        python: Option<&Python>,
     ) -> Result<(Catalogue, Vec<Listing>, Vec<Problem>), Conflict> {
         let listing = |server: &Server| {
             let connection = started.iter().find(|it| it.label() == server.name);
@@ -200,8 +219,17 @@ impl Workspace {
                 tools: connection.map(|it| it.tools()).unwrap_or_default(),
             }
         };
-        let listings: Vec<Listing> = self.servers.iter().map(listing).collect();
+        let own = python.map(Python::sources).unwrap_or_default();
+        let ours = |it: &Arc<PythonSource>| Listing {
+            origin: it.origin.clone(),
+            style: NameStyle::Bare,
+            filter: ToolFilter::default(),
+            tools: it.tools(),
+        };
+        let listings: Vec<Listing> =
+            own.iter().map(ours).chain(self.servers.iter().map(listing)).collect();
         let (catalogue, mut problems) = Catalogue::build(&listings, &Settings::default())?;
+        problems.extend(own.iter().flat_map(|it| own_problems(it)));
         for connection in started {
             if let SourceState::Failed { cause, hint } = connection.state() {
                 let place = place(&self.file, connection.config().at, connection.label());
@@ -225,7 +253,15 @@ impl Workspace {
     }
 
     /// What a gateway over these servers takes in.
-    pub fn inputs(&self, started: &[Arc<Connection>]) -> Vec<Input> {
+    pub fn inputs(&self, started: &[Arc<Connection>], python: Option<&Python>) -> Vec<Input> {
+        let ours = |it: Arc<PythonSource>| Input {
+            required: false,
+            origin: it.origin.clone(),
+            source: Some(it),
+            style: NameStyle::Bare,
+            filter: ToolFilter::default(),
+        };
+        let own = python.map(Python::sources).unwrap_or_default().into_iter().map(ours);
         let input = |server: &Server| {
             let connection = started.iter().find(|it| it.label() == server.name);
             let config = server.config.as_ref();
@@ -237,7 +273,7 @@ impl Workspace {
                 filter: config.map(|it| it.filter.clone()).unwrap_or_default(),
             }
         };
-        self.servers.iter().map(input).collect()
+        own.chain(self.servers.iter().map(input)).collect()
     }
 
     /// The line of `mcp.json` in which a server stands.
@@ -250,6 +286,23 @@ impl Workspace {
     pub async fn close(&self) {
         self.client.close().await;
     }
+}
+
+/// Every part is optional; these make a workspace too.
+fn has_other_parts(folder: &Path) -> bool {
+    folder.join("network.yaml").is_file() || folder.join("tools").is_dir()
+}
+
+/// What is wrong with tools of our own.
+pub fn own_problems(source: &PythonSource) -> Vec<Problem> {
+    let mut problems = source.problems();
+    // All of them stand and fall together, and one says it.
+    if let (SourceState::Failed { cause, hint }, Origin::Workspace) =
+        (source.state(), &source.origin)
+    {
+        problems.push(Problem { subject: "tools".to_owned(), message: cause, hint });
+    }
+    problems
 }
 
 fn place(file: &str, (line, column): (usize, usize), server: &str) -> String {

@@ -101,6 +101,7 @@ impl Door {
                 params,
                 listener: Some(listener),
                 visit: None,
+                depth: 0,
             };
             return tokio::select! {
                 answer = dispatch::answer(&self.gateway, asked) => Ended::Answered(id, answer),
@@ -117,6 +118,7 @@ impl Door {
             params,
             listener: Some(listener),
             visit: Some(visit),
+            depth: 0,
         };
         tokio::select! {
             answer = dispatch::answer(&self.gateway, asked) => Ended::Answered(id, answer),

@@ -251,6 +251,7 @@ impl Door {
                         params,
                         listener: None,
                         visit: Some(Arc::clone(&session.visit)),
+                        depth: 0,
                     };
                     let answer = dispatch::answer(&self.gateway, asked).await;
                     answers.push(response(&id, answer.as_deref()));

@@ -11,6 +11,7 @@ mod entry;
 
 use std::{fs, io, path::Path};
 
+pub use entry::read_duration;
 pub use fault::{ConfigFault, Severity};
 pub use server::{Isolation, Rate, ServerConfig, Transport};
 

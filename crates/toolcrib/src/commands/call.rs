@@ -2,15 +2,18 @@
 
 use std::{
     process::ExitCode,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use serde_json::{Map, Value};
-use toolcrib::Workspace;
+use serde_json::{Map, Value, json};
+use toolcrib::{Network, Workspace, environment};
 use toolcrib_catalogue::{
-    Blame, CallContext, CallError, Catalogue, Json, Outcome, Part, PartKind, Source, SourceState,
-    Tool, nearest,
+    Blame, CallContext, CallError, Catalogue, Json, Listener, Outcome, Part, PartKind, Source,
+    SourceState, Tool, nearest,
 };
+use toolcrib_server::{Access, AccessSettings, Gateway, Settings};
+use toolcrib_sources::python::Python;
 
 use super::Failure;
 use crate::terminal;
@@ -119,8 +122,14 @@ pub(crate) async fn run(
     asked: &Asked,
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
-    let called = call(workspace, asked).await;
+    let python = workspace.start_python(false);
+    terminal::wait_for_python(python.as_ref()).await;
+    let called = match python.as_ref().filter(|it| has(it, &asked.name)) {
+        Some(python) => call_own(workspace, python, asked).await,
+        None => call(workspace, python.as_ref(), asked).await,
+    };
     workspace.close().await;
+    terminal::close(python).await;
     let outcome = called?;
     if as_json {
         terminal::print_raw(&format!("{}\n", outcome.raw))?;
@@ -130,14 +139,90 @@ pub(crate) async fn run(
     Ok(if outcome.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn call(workspace: &Workspace, asked: &Asked) -> Result<Outcome, Failure> {
+/// Whether this is the name of a tool of the workspace's own.
+fn has(python: &Python, name: &str) -> bool {
+    python.sources().iter().any(|it| it.tools().iter().any(|it| it.name == name))
+}
+
+/// Calls a tool of the workspace's own. It may call any other, so everything is at hand, as in a gateway.
+async fn call_own(
+    workspace: &Workspace,
+    python: &Python,
+    asked: &Asked,
+) -> Result<Outcome, Failure> {
+    let (catalogue, _, problems) = workspace.catalogue(&[], Some(python))?;
+    terminal::warn(&problems);
+    let Some(entry) = catalogue.get(&asked.name) else {
+        return Err(unknown(&catalogue, &asked.name));
+    };
+    let arguments = asked.arguments(&entry.tool)?.unwrap_or_else(Json::empty_object);
+    let servers = workspace.start(&workspace.server_names());
+    let default_group = Network::read(&workspace.folder, &environment)?.access.default_group;
+    let access = Access::new(&AccessSettings { default_group, ..AccessSettings::default() });
+    let caller = access.local(None).ok_or_else(|| unknown(&catalogue, &asked.name))?;
+    let settings = Settings {
+        name: "toolcrib".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        instructions: None,
+    };
+    let gateway = Gateway::start(workspace.inputs(&servers, Some(python)), access, settings);
+    let params =
+        json!({ "name": asked.name, "arguments": arguments, "_meta": { "progressToken": 0 } });
+    let params = Json::of(&params).map_err(|error| Failure::unusable(error.to_string()))?;
+    let listener = Arc::new(Said) as Arc<dyn Listener>;
+    let calling = gateway.call(caller, params, Some(listener));
+    let called = match asked.timeout {
+        None => calling.await,
+        Some(limit) => match tokio::time::timeout(limit, calling).await {
+            Ok(called) => called,
+            Err(_) => {
+                let error = CallError::TimedOut { after: limit, sent: true };
+                return Err(failed(&asked.name, &error));
+            }
+        },
+    };
+    gateway.stop();
+    gateway.close().await;
+    let result =
+        called.map_err(|error| Failure::said_no(format!("{}: {}", asked.name, error.message)))?;
+    Outcome::read(result).map_err(|fault| Failure::said_no(fault.to_string()))
+}
+
+/// What a tool says while it runs, said to whoever looks on.
+#[derive(Debug)]
+struct Said;
+
+impl Listener for Said {
+    fn notified(&self, method: &str, params: Option<Json>) {
+        let params: Value = params.as_ref().and_then(Json::get).unwrap_or_default();
+        let text = match method {
+            "notifications/progress" => {
+                let total = params.get("total").map(|it| format!("/{it}")).unwrap_or_default();
+                let message = params["message"].as_str().unwrap_or_default();
+                format!("{}{total} {message}", params["progress"])
+            }
+            "notifications/message" => {
+                let data = &params["data"];
+                data.as_str().map_or_else(|| data.to_string(), ToOwned::to_owned)
+            }
+            _ => return,
+        };
+        terminal::remark(&terminal::clean(text.trim_end()));
+    }
+}
+
+async fn call(
+    workspace: &Workspace,
+    python: Option<&Python>,
+    asked: &Asked,
+) -> Result<Outcome, Failure> {
     let servers = workspace.start(&workspace.candidates(&asked.name));
     terminal::wait_for(&servers).await;
-    let (catalogue, listings, problems) = workspace.catalogue(&servers)?;
+    let (catalogue, listings, problems) = workspace.catalogue(&servers, python)?;
     let Some(entry) = catalogue.get(&asked.name) else {
         let failed: Vec<_> =
             servers.iter().filter(|it| matches!(it.state(), SourceState::Failed { .. })).collect();
-        if !failed.is_empty() {
+        if !failed.is_empty() || python.is_some() {
             terminal::warn(&problems);
         }
         return Err(unknown(&catalogue, &asked.name));

@@ -5,24 +5,31 @@ use std::{process::ExitCode, sync::Arc};
 use serde_json::json;
 use toolcrib::Workspace;
 use toolcrib_catalogue::{Problem, Source, SourceState};
-use toolcrib_sources::mcp::Connection;
+use toolcrib_sources::{
+    mcp::Connection,
+    python::{Python, Summary},
+};
 
 use super::Failure;
 use crate::terminal::{self, GREEN, RED, styled};
 
 pub(crate) async fn run(workspace: &Workspace, as_json: bool) -> Result<ExitCode, Failure> {
     let servers = workspace.start(&workspace.server_names());
+    let python = workspace.start_python(false);
+    terminal::wait_for_python(python.as_ref()).await;
     terminal::wait_for(&servers).await;
     let states: Vec<Checked> = servers.iter().map(Checked::of).collect();
-    let built = workspace.catalogue(&servers);
+    let own = python.as_ref().map(Python::summary).filter(|it| 0 < it.files);
+    let built = workspace.catalogue(&servers, python.as_ref());
     workspace.close().await;
+    terminal::close(python).await;
     let (catalogue, _, found) = built?;
     let problems = [workspace.problems.as_slice(), &found].concat();
     let tools = catalogue.entries().len();
     let text = if as_json {
-        listed(&states, &workspace.disabled(), &problems, tools)
+        listed(&states, own.as_ref(), &workspace.disabled(), &problems, tools)
     } else {
-        shown(&states, &workspace.disabled(), &problems, tools)
+        shown(&states, own.as_ref(), &workspace.disabled(), &problems, tools)
     };
     terminal::print(&text)?;
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -47,7 +54,13 @@ impl Checked {
     }
 }
 
-fn listed(states: &[Checked], disabled: &[&str], problems: &[Problem], tools: usize) -> String {
+fn listed(
+    states: &[Checked],
+    own: Option<&Summary>,
+    disabled: &[&str],
+    problems: &[Problem],
+    tools: usize,
+) -> String {
     let servers: Vec<_> = states
         .iter()
         .map(|it| {
@@ -55,17 +68,31 @@ fn listed(states: &[Checked], disabled: &[&str], problems: &[Problem], tools: us
             json!({ "name": it.name, "state": state, "revision": it.revision, "tools": it.tools })
         })
         .collect();
-    let report = json!({
+    let mut report = json!({
         "problems": problems,
         "servers": servers,
         "disabled": disabled,
         "tools": tools,
     });
+    if let Some(own) = own {
+        report["python"] = json!({ "version": own.python, "files": own.files, "tools": own.tools });
+    }
     format!("{report:#}\n")
 }
 
-fn shown(states: &[Checked], disabled: &[&str], problems: &[Problem], tools: usize) -> String {
+fn shown(
+    states: &[Checked],
+    own: Option<&Summary>,
+    disabled: &[&str],
+    problems: &[Problem],
+    tools: usize,
+) -> String {
     let mut text = String::new();
+    if let Some(own) = own {
+        let state =
+            if own.python.is_empty() { styled(RED, "failed") } else { styled(GREEN, "ready ") };
+        text.push_str(&format!("{state}  {own}\n"));
+    }
     for server in states {
         let name = terminal::clean(&server.name);
         text.push_str(&match server.revision.filter(|_| server.ready) {

@@ -71,7 +71,7 @@ pub(crate) async fn run(
         let stream: Option<Box<dyn Stream>> = match found {
             Found::Owner(owner) => connect(&owner, asked.group).await?.map(|it| Box::new(it) as _),
             Found::Ours(data) => {
-                let running = Running::start(asked, Some(data))?;
+                let running = Running::start(asked, Some(data)).await?;
                 let (here, there) = tokio::io::duplex(64 * 1024);
                 let caller = running.caller(asked.group)?;
                 let gateway = std::sync::Arc::clone(&running.gateway);

@@ -11,12 +11,15 @@ use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
 };
-use toolcrib::{Claim, Data, Network, NetworkError, Owner, Workspace, environment};
+use toolcrib::{Claim, Data, Network, NetworkError, Owner, Workspace, environment, own_problems};
 use toolcrib_catalogue::{Source, SourceState};
 use toolcrib_server::{
     Access, Caller, Door, Gateway, HttpSettings, Settings, Tls, serve_socket, serve_stdio,
 };
-use toolcrib_sources::mcp::{Connection, Lists};
+use toolcrib_sources::{
+    mcp::{Connection, Lists},
+    python::Python,
+};
 
 use super::{Failure, relay};
 use crate::terminal::{self, BOLD, CYAN, DIM, styled};
@@ -48,7 +51,7 @@ pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
             None
         }
     };
-    let running = Running::start(&asked, data)?;
+    let running = Running::start(&asked, data).await?;
     let ended = match running.way.clone() {
         Way::Stdio(caller) => {
             serve_stdio(&running.gateway, caller).await;
@@ -73,6 +76,7 @@ pub(crate) struct Running {
     workspace: Arc<Workspace>,
     network: Network,
     servers: Vec<Arc<Connection>>,
+    python: Option<Python>,
     way: Way,
     /// Ends with us; last, so that nobody owns the folder while our servers still run.
     _data: Option<Data>,
@@ -80,7 +84,7 @@ pub(crate) struct Running {
 
 impl Running {
     /// Starts every server, and the gateway before them.
-    pub(crate) fn start(asked: &Asked<'_>, data: Option<Data>) -> Result<Self, Failure> {
+    pub(crate) async fn start(asked: &Asked<'_>, data: Option<Data>) -> Result<Self, Failure> {
         let workspace = Workspace::open(asked.folder, &environment, Lists::Everything)?;
         let network = Network::read(&workspace.folder, &environment)?;
         let access = Access::new(&network.access);
@@ -95,17 +99,24 @@ impl Running {
         if let Some(file) = &lists {
             workspace.recall(file);
         }
+        let python = workspace.start_python(true);
+        terminal::wait_for_python(python.as_ref()).await;
+        // Two tools of our own with one name: only their author can say which is meant.
+        if let Err(conflict) = workspace.catalogue(&[], python.as_ref()) {
+            terminal::close(python).await;
+            return Err(conflict.into());
+        }
         let servers = workspace.start(&workspace.server_names());
         let settings = Settings {
             name: "toolcrib".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             instructions: network.instructions.clone(),
         };
-        let inputs = workspace.inputs(&servers);
+        let inputs = workspace.inputs(&servers, python.as_ref());
         terminal::warn(&workspace.problems);
         let gateway = Gateway::start(inputs, access, settings);
         let workspace = Arc::new(workspace);
-        let running = Self { gateway, workspace, network, servers, way, _data: data };
+        let running = Self { gateway, workspace, network, servers, python, way, _data: data };
         if let Some(file) = lists {
             let workspace = Arc::clone(&running.workspace);
             running.spawn(async move { workspace.remember(&file).await });
@@ -141,6 +152,7 @@ impl Running {
     pub(crate) async fn close(self) {
         self.gateway.close().await;
         self.workspace.close().await;
+        terminal::close(self.python).await;
     }
 }
 
@@ -190,7 +202,7 @@ async fn serve_http(
     running: &Running,
     address: SocketAddr,
 ) -> Result<ExitCode, Failure> {
-    let Running { gateway, workspace, network, servers, .. } = running;
+    let Running { gateway, workspace, network, servers, python, .. } = running;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let hint = "another toolcrib may be running; --listen 127.0.0.1:0 takes a free port";
         Failure::unusable(format!("cannot listen on {address}: {error}"))
@@ -206,6 +218,7 @@ async fn serve_http(
     let listen = address;
     let serving = door.serve(listener);
     let telling = async {
+        tell_python(python.as_ref());
         terminal::wait_for(servers).await;
         tell_servers(gateway, servers);
         std::future::pending::<()>().await;
@@ -253,6 +266,17 @@ fn read_tls((cert, key): &(PathBuf, PathBuf)) -> Result<Tls, Failure> {
     };
     let tls = Tls::new(&read(cert)?, &read(key)?);
     tls.map_err(|cause| Failure::unusable(format!("network.yaml: tls: {cause}")))
+}
+
+/// What there is of Python, and what is wrong with it.
+fn tell_python(python: Option<&Python>) {
+    let Some(python) = python else { return };
+    let summary = python.summary();
+    if 0 < summary.files {
+        terminal::print(&format!("  {}  {summary}\n", styled(DIM, "python  "))).ok();
+    }
+    let problems: Vec<_> = python.sources().iter().flat_map(|it| own_problems(it)).collect();
+    terminal::warn(&problems);
 }
 
 /// How the servers came up, once they have.

@@ -15,9 +15,12 @@ pub(crate) async fn run(
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
     let servers = workspace.start(&workspace.server_names());
+    let python = workspace.start_python(false);
+    terminal::wait_for_python(python.as_ref()).await;
     terminal::wait_for(&servers).await;
-    let built = workspace.catalogue(&servers);
+    let built = workspace.catalogue(&servers, python.as_ref());
     workspace.close().await;
+    terminal::close(python).await;
     let (catalogue, listings, problems) = built?;
     let seen = |it: &&Entry| seen.is_none_or(|seen| seen.objection(&it.name).is_none());
     let entries: Vec<&Entry> = catalogue.entries().iter().filter(seen).collect();
@@ -27,10 +30,13 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-fn server(listing: &Listing) -> &str {
+/// The kind of source, and which one of its kind.
+fn source(listing: &Listing) -> (&'static str, &str) {
     match &listing.origin {
-        Origin::Upstream(server) => server,
-        _ => "",
+        Origin::Upstream(server) => ("mcp", server),
+        Origin::Workspace => ("python", "tools"),
+        Origin::Mod(name) => ("mod", name),
+        Origin::Events => ("event", "events"),
     }
 }
 
@@ -38,10 +44,11 @@ fn listed(entries: &[&Entry], listings: &[Listing]) -> String {
     let tools: Vec<serde_json::Value> = entries
         .iter()
         .map(|it| {
+            let (source, server) = source(&listings[it.listing]);
             let mut tool = json!({
                 "name": &*it.name,
-                "source": "mcp",
-                "server": server(&listings[it.listing]),
+                "source": source,
+                "server": server,
                 "tool": it.tool.name,
                 "description": it.tool.description.as_deref().unwrap_or_default(),
                 "inputSchema": extract_schema(&it.tool),
@@ -64,7 +71,7 @@ fn shown(entries: &[&Entry], listings: &[Listing]) -> String {
         .map(|it| {
             let description = it.tool.description.as_deref().unwrap_or_default().trim();
             let first_line = description.lines().next().unwrap_or_default();
-            let server = server(&listings[it.listing]);
+            let (_, server) = source(&listings[it.listing]);
             [it.name.to_string(), terminal::clean(server), terminal::clean(first_line)]
         })
         .collect();

@@ -16,9 +16,12 @@ pub(crate) async fn run(
     name: &str,
 ) -> Result<ExitCode, Failure> {
     let servers = workspace.start(&workspace.server_names());
+    let python = workspace.start_python(false);
+    terminal::wait_for_python(python.as_ref()).await;
     terminal::wait_for(&servers).await;
-    let built = workspace.catalogue(&servers);
+    let built = workspace.catalogue(&servers, python.as_ref());
     workspace.close().await;
+    terminal::close(python).await;
     let (catalogue, listings, problems) = built?;
     let story = Story { workspace, catalogue: &catalogue, listings: &listings, seen };
     let (text, found) = story.tell(name);
@@ -60,6 +63,9 @@ impl Story<'_> {
 
     fn shown(&self, entry: &Entry) -> String {
         let reason = match entry.renamed {
+            Renamed::No if self.is_own(entry) => {
+                "its own name: tools of the workspace are not prefixed"
+            }
             Renamed::No if *entry.name == *entry.tool.name => "the server's own name",
             Renamed::No => "namespace, server and tool, joined by __",
             Renamed::LikeServer => {
@@ -89,9 +95,16 @@ impl Story<'_> {
         format!("{head}\n{}  why     {reason}\n", self.origin(hidden.listing, &hidden.original))
     }
 
+    fn is_own(&self, entry: &Entry) -> bool {
+        !matches!(self.listings[entry.listing].origin, Origin::Upstream(_))
+    }
+
     fn origin(&self, listing: usize, tool: &str) -> String {
-        let Origin::Upstream(server) = &self.listings[listing].origin else {
-            return String::new();
+        let server = match &self.listings[listing].origin {
+            Origin::Upstream(server) => server,
+            Origin::Mod(name) => return format!("  mod     {}\n", terminal::clean(name)),
+            Origin::Workspace => return "  source  a function in tools/\n".to_owned(),
+            Origin::Events => return "  source  an operation in events/\n".to_owned(),
         };
         let line = self.workspace.line_of(server).map(|it| format!(" (mcp.json, line {it})"));
         let server = terminal::clean(server);

@@ -30,3 +30,4 @@ mod security;
 mod clients;
 mod rmcp_client;
 mod conformance;
+mod python;

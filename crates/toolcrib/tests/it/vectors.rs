@@ -4,6 +4,7 @@
 
 mod orbiter;
 mod openagents;
+mod tools;
 
 use std::{
     fs,

@@ -369,8 +369,8 @@ impl<'a> Entry<'a, '_> {
 
 const DAY: f64 = 86_400.0;
 
-/// `30`, `0.5`, `500ms`, `30s`, `2m`.
-fn read_duration(text: &str) -> Option<Duration> {
+/// Reads a time: `30`, `0.5`, `500ms`, `30s`, `2m`.
+pub fn read_duration(text: &str) -> Option<Duration> {
     let (number, unit) = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)]
         .into_iter()
         .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))

@@ -1,21 +1,18 @@
 //! Seed 003, against what the original network did when it was run: how `network.yaml` is understood, and
 //! what the door answers. Each row runs against a real gateway.
 //!
-//! Rows about Python tools, event tools and the original's own agent interface are not of this kind yet.
+//! Rows about event tools and the original's own agent interface are not of this kind yet.
 
 use serde_json::{Value, json};
 
-use super::Verdict;
+use super::{Verdict, tools};
 use crate::{
     kit::{Folder, run},
     serving::Serving,
 };
 
 /// Rows that need what is not there yet, by the beginning of their ids.
-const LATER: [&str; 12] = [
-    "m11", "m15", "m16", "m18", "b01", "b02", "cfg13", "cfg15", // Python tools
-    "m20", "m21", "m34", "h02", // event tools
-];
+const LATER: [&str; 5] = ["m20", "m21", "m34", "h02", "col07"];
 
 /// Rows about the original's own agent interface, which no seed asks for.
 const OUT_OF_SCOPE: [&str; 5] = ["a", "cfg19", "cfg21", "cfg22", "cfg23"];
@@ -26,12 +23,14 @@ pub(crate) fn verdict(row: &Value, live: &Value) -> Verdict {
         return Verdict::Skip("out of scope");
     }
     if LATER.iter().any(|it| id.starts_with(it)) {
-        return Verdict::Skip("comes with Python or event tools");
+        return Verdict::Skip("comes with event tools");
     }
     match row["kind"].as_str().unwrap() {
         "network_config" => network_config(row),
         "live_http" => live_http(row, live),
-        _ => Verdict::Skip("comes with Python or event tools"),
+        "workspace" => tools::workspace(row),
+        "collector" => tools::collector(row),
+        _ => Verdict::Skip("comes with event tools"),
     }
 }
 
@@ -62,6 +61,9 @@ fn network_config(row: &Value) -> Verdict {
     if let Some(refusal) = refusal(&folder, &env) {
         // A token that is configured and cannot be had left the original's door open.
         let token = row["network_yaml"].as_str().unwrap().contains("auth_token");
+        if refusal.contains("Tool name conflict") {
+            return conflict(output, &refusal);
+        }
         if token && output["auth_token_effective"].is_null() {
             let held = if refusal.contains("auth_token") { Ok(()) } else { Err(refusal) };
             return Verdict::Class("closed-door", held);
@@ -91,6 +93,21 @@ fn network_config(row: &Value) -> Verdict {
     Verdict::Other(found.to_string())
 }
 
+/// Two tools of one name. The original's HTTP door swallowed that, and served what it had found before.
+fn conflict(output: &Value, refusal: &str) -> Verdict {
+    let lines = output["log_warnings_and_errors"].as_array().unwrap();
+    let sentence = lines
+        .iter()
+        .find_map(|it| it.as_str()?.find("Tool name").map(|at| &it.as_str().unwrap()[at..]));
+    let same = sentence.is_some_and(|it| refusal.contains(it));
+    match output["network_initialize"].as_bool() {
+        Some(false) if same => Verdict::Pass,
+        _ => {
+            Verdict::Class("conflicts-refuse", if same { Ok(()) } else { Err(refusal.to_owned()) })
+        }
+    }
+}
+
 /// What a gateway says that does not want to start; nothing where it would.
 fn refusal(folder: &Folder, env: &[(&str, &str)]) -> Option<String> {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_toolcrib"));
@@ -114,11 +131,19 @@ fn live_http(row: &Value, live: &Value) -> Verdict {
         .iter()
         .map(|(name, value)| {
             let value = value.as_str().unwrap();
+            // The token was changed while the original ran.
+            if value == "Bearer changed" {
+                return (name.clone(), "Bearer s3cret".to_owned());
+            }
             // The session that the original's rows share.
             let ours = name == "Mcp-Session-Id" && value != "bogus";
             (name.clone(), if ours { session.clone() } else { value.to_owned() })
         })
         .collect();
+    let in_session = headers.iter().any(|(name, _)| name == "Mcp-Session-Id");
+    let also = (row["id"].as_str().unwrap().starts_with('b') && !in_session)
+        .then(|| ("Mcp-Session-Id".to_owned(), session.clone()));
+    let headers: Vec<(String, String)> = headers.into_iter().chain(also).collect();
     let headers: Vec<(&str, &str)> =
         headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let method = request["method"].as_str().unwrap();
@@ -132,7 +157,11 @@ fn live_http(row: &Value, live: &Value) -> Verdict {
         let stream = found.1.contains("text/event-stream");
         return if stream { Verdict::Pass } else { Verdict::Other(found.1) };
     }
-    let answer = serving.request(method, path, &headers, &body);
+    let answer = if row["elapsed_s"].is_number() {
+        during_a_slow_call(&serving, &headers, || serving.request(method, path, &headers, &body))
+    } else {
+        serving.request(method, path, &headers, &body)
+    };
     let expected = response["status"].as_u64().unwrap();
     let defect = row["note"].as_str().unwrap_or_default();
     if u64::from(answer.status) != expected {
@@ -149,11 +178,33 @@ fn live_http(row: &Value, live: &Value) -> Verdict {
         return if same { Verdict::Pass } else { Verdict::Other(found.to_string()) };
     }
     if !response["body"]["result"].is_null() && answer.json() != response["body"] {
-        return Verdict::Other(answer.body);
+        let guide = answer.body.replacen("Invalid input: ", "Error: ", 1);
+        if serde_json::from_str::<Value>(&guide).unwrap() == response["body"] {
+            return Verdict::Class("guide-errors", Ok(()));
+        }
+        return Verdict::Other(answer.json()["result"].to_string());
     }
     let needs = response["headers"]["WWW-Authenticate"].as_str();
     if needs.is_some() && answer.header("www-authenticate").as_deref() != needs {
         return Verdict::Other("no WWW-Authenticate".to_owned());
     }
     Verdict::Pass
+}
+
+/// What is answered while a plain function sleeps, which must not take as long as that.
+fn during_a_slow_call(
+    serving: &Serving,
+    headers: &[(&str, &str)],
+    request: impl FnOnce() -> crate::serving::Answer,
+) -> crate::serving::Answer {
+    std::thread::scope(|scope| {
+        let call = json!({ "jsonrpc": "2.0", "id": 99, "method": "tools/call",
+            "params": { "name": "slow_sync", "arguments": { "seconds": 1.5 } } });
+        scope.spawn(move || serving.post(headers, &call));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let begin = std::time::Instant::now();
+        let answer = request();
+        assert!(begin.elapsed() < std::time::Duration::from_secs(1), "it waited");
+        answer
+    })
 }

@@ -1,0 +1,3 @@
+from toolcrib import tool
+
+__all__ = ["tool"]

@@ -1,0 +1,3 @@
+from toolcrib import AgentTool
+
+__all__ = ["AgentTool"]

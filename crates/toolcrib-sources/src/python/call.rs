@@ -1,0 +1,150 @@
+//! One call of a Python tool: what is said to the process, who hears how it goes on, and whom it may ask.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use toolcrib_catalogue::{CallContext, CallError, Json};
+use toolcrib_wire::json::member;
+
+use super::frames::{Words, frame};
+
+/// One call.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) id: u64,
+    pub(super) tool: Arc<str>,
+    /// What is written to the process.
+    pub(super) frame: Vec<u8>,
+    context: CallContext,
+    /// What the client calls its progress.
+    token: Option<Bytes>,
+}
+
+impl Call {
+    /// The call that `params` of `tools/call` ask for.
+    pub(super) fn new(id: u64, tool: &Arc<str>, params: &Json, context: CallContext) -> Self {
+        let params = params.as_bytes();
+        let arguments = member(params, "arguments").map(|at| &params[at]);
+        let arguments = arguments.filter(|it| it.first() == Some(&b'{')).unwrap_or(b"{}");
+        let token = member(params, "_meta").and_then(|at| {
+            let meta = &params[at];
+            Some(Bytes::copy_from_slice(&meta[member(meta, "progressToken")?]))
+        });
+        let mut text = Vec::with_capacity(arguments.len() + 128);
+        text.extend_from_slice(&[0; 4]);
+        text.extend_from_slice(format!(r#"{{"op":"call","id":{id},"tool":"#).as_bytes());
+        text.extend_from_slice(quoted(tool).as_bytes());
+        text.extend_from_slice(br#","group":"#);
+        let group = context.group.as_deref().map_or_else(|| "null".to_owned(), quoted);
+        text.extend_from_slice(group.as_bytes());
+        let progress = token.is_some() && context.listener.is_some();
+        text.extend_from_slice(format!(r#","progress":{progress},"args":"#).as_bytes());
+        text.extend_from_slice(arguments);
+        text.push(b'}');
+        let length = u32::try_from(text.len() - 4).unwrap_or(u32::MAX);
+        text[..4].copy_from_slice(&length.to_le_bytes());
+        Self { id, tool: Arc::clone(tool), frame: text, context, token }
+    }
+
+    /// Hands on what the tool says while it runs.
+    pub(super) fn heard(&self, words: &Words<'_>) {
+        let Some(listener) = &self.context.listener else { return };
+        let (method, params) = match words.op.as_str() {
+            "progress" => {
+                let Some(token) = &self.token else { return };
+                let token: Value = serde_json::from_slice(token).unwrap_or_default();
+                let mut params = json!({ "progressToken": token, "progress": words.progress });
+                if words.total.is_some_and(|it| it.get() != "null") {
+                    params["total"] = json!(words.total);
+                }
+                if let Some(message) = &words.message {
+                    params["message"] = json!(message);
+                }
+                ("notifications/progress", params)
+            }
+            "log" => {
+                let logger = words.logger.as_deref().unwrap_or(&self.tool);
+                let level = words.level.as_deref().unwrap_or("info");
+                let params = json!({ "level": level, "logger": logger, "data": words.data });
+                ("notifications/message", params)
+            }
+            _ => return,
+        };
+        if let Ok(params) = Json::of(&params) {
+            listener.notified(method, Some(params));
+        }
+    }
+
+    /// What the tool asks meanwhile, answered: the frame that goes back to it.
+    pub(super) async fn answer(&self, question: Question) -> Vec<u8> {
+        let Question { ask, method, params } = question;
+        let answer = match method.as_str() {
+            "tools/call" => self.call_other(params).await,
+            "elicitation/create" => self.ask_client(&method, params).await,
+            _ => Err(format!("`{method}` is not to be had here")),
+        };
+        let id = self.id;
+        let (key, value) = match answer {
+            Ok(result) => ("result", result.to_string()),
+            Err(message) => ("error", json!({ "message": message }).to_string()),
+        };
+        let text = format!(r#"{{"op":"reply","id":{id},"ask":{ask},"{key}":{value}}}"#);
+        frame(text.as_bytes())
+    }
+
+    async fn call_other(&self, params: Json) -> Result<Json, String> {
+        let text = params.as_bytes();
+        let name: Option<String> =
+            member(text, "name").and_then(|at| serde_json::from_slice(&text[at]).ok());
+        let name = name.ok_or("a tool is called by its name")?;
+        let others = self.context.others.as_ref().ok_or("no other tool can be called here")?;
+        let arguments = member(text, "arguments").map(|at| Bytes::copy_from_slice(&text[at]));
+        let called = others.call(&name, arguments.map(Json::from_scanned)).await;
+        called.map_err(|error| said(&error))
+    }
+
+    async fn ask_client(&self, method: &str, params: Json) -> Result<Json, String> {
+        let listener = self.context.listener.as_ref();
+        let answering = listener.and_then(|it| it.asked(method, Some(params)));
+        let answering = answering.ok_or("the client that called cannot be asked")?;
+        answering.await.map_err(|error| said(&error))
+    }
+}
+
+fn said(error: &CallError) -> String {
+    match error {
+        CallError::Rpc { message, .. } => message.clone(),
+        error => error.to_string(),
+    }
+}
+
+/// Something a tool asks while it runs.
+#[derive(Debug)]
+pub(super) struct Question {
+    ask: u64,
+    method: String,
+    params: Json,
+}
+
+impl Question {
+    pub(super) fn read(words: &Words<'_>) -> Option<Self> {
+        let params = words.params.map(|it| it.get().to_owned())?;
+        let params = Json::parse(params).ok()?;
+        Some(Self { ask: words.ask?, method: words.method.clone(), params })
+    }
+
+    /// Whether a person thinks about it: then the clock stands still.
+    pub(super) fn is_for_a_person(&self) -> bool {
+        self.method == "elicitation/create"
+    }
+
+    /// Whether another tool is called: then the place of this one is free meanwhile.
+    pub(super) fn is_for_a_tool(&self) -> bool {
+        self.method == "tools/call"
+    }
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}

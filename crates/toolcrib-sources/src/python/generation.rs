@@ -1,0 +1,406 @@
+//! The processes that run one version of the files. An edit makes a new generation; calls that run end on
+//! the old one.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Mutex as AsyncMutex, OwnedSemaphorePermit},
+    time::{Instant, timeout_at},
+};
+use toolcrib_catalogue::{CallError, Json};
+
+use super::{
+    ModSettings, Settings,
+    call::{Call, Question},
+    loading::{self, Written},
+    many::Many,
+    places::Places,
+    process::Starting,
+    worker::{Gone, Step, Worker},
+};
+
+/// After so many calls a process is replaced, whatever it has let leak.
+const CALLS: u32 = 1000;
+
+/// How a tool of this generation is run.
+#[derive(Debug, Clone)]
+pub(super) struct Served {
+    pub(super) name: Arc<str>,
+    pub(super) is_async: bool,
+    /// How long a call may take, where the author says so.
+    pub(super) timeout: Option<Duration>,
+    /// Whether a call whose process was lost may be run again.
+    pub(super) repeatable: bool,
+}
+
+/// The processes of one version of the files.
+#[derive(Debug)]
+pub(super) struct Generation {
+    pub(super) tools: HashMap<String, Served>,
+    how: Starting,
+    settings: Arc<Settings>,
+    files: Vec<Written>,
+    mods: Vec<ModSettings>,
+    places: Arc<Places>,
+    idle: Mutex<Vec<Worker>>,
+    starting: AtomicUsize,
+    many: ArcSwapOption<Many>,
+    opening: AsyncMutex<()>,
+    retired: AtomicBool,
+}
+
+/// What a generation is made of.
+#[derive(Debug)]
+pub(super) struct Makings {
+    pub(super) tools: HashMap<String, Served>,
+    pub(super) how: Starting,
+    pub(super) settings: Arc<Settings>,
+    /// The files that gave tools, and the mods.
+    pub(super) files: Vec<Written>,
+    pub(super) mods: Vec<ModSettings>,
+    pub(super) places: Arc<Places>,
+}
+
+/// Why a call brought nothing.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// Nothing was begun.
+    Unavailable(String),
+    /// Its process went away meanwhile.
+    Lost(String),
+    /// It took too long.
+    Late,
+}
+
+impl Failed {
+    pub(super) fn into_error(self, limit: Duration) -> CallError {
+        match self {
+            Self::Unavailable(cause) => CallError::Unavailable { cause },
+            Self::Lost(cause) => CallError::Lost { cause },
+            Self::Late => CallError::TimedOut { after: limit, sent: true },
+        }
+    }
+}
+
+impl Generation {
+    pub(super) fn new(makings: Makings, first: Option<Worker>) -> Arc<Self> {
+        let Makings { tools, how, settings, files, mods, places } = makings;
+        let this = Arc::new(Self {
+            tools,
+            how,
+            settings,
+            files,
+            mods,
+            places,
+            idle: Mutex::new(first.into_iter().collect()),
+            starting: AtomicUsize::new(0),
+            many: ArcSwapOption::empty(),
+            opening: AsyncMutex::default(),
+            retired: AtomicBool::new(false),
+        });
+        this.replenish();
+        if this.tools.values().any(|it| it.is_async) {
+            let opening = Arc::clone(&this);
+            this.how.tasks.spawn(async move { drop(opening.many().await) });
+        }
+        this
+    }
+
+    /// No new call comes; those that run may end.
+    pub(super) fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+        self.idle.lock().clear();
+        if let Some(many) = self.many.swap(None) {
+            many.retire();
+        }
+    }
+
+    /// Ends everything at once.
+    pub(super) fn end(&self) {
+        self.retired.store(true, Ordering::Release);
+        self.idle.lock().clear();
+        if let Some(many) = self.many.swap(None) {
+            many.close();
+        }
+    }
+
+    /// Starts processes until as many stand ready as can be used at once, and one more.
+    fn replenish(self: &Arc<Self>) {
+        if !self.tools.values().any(|it| !it.is_async) {
+            return;
+        }
+        let missing = {
+            let idle = self.idle.lock().len();
+            let known = idle + self.starting.load(Ordering::Acquire) + self.places.in_use();
+            (self.settings.workers + 1).saturating_sub(known)
+        };
+        for _ in 0..missing {
+            self.starting.fetch_add(1, Ordering::AcqRel);
+            let this = Arc::clone(self);
+            self.how.tasks.spawn(async move {
+                let started = this.start().await;
+                this.starting.fetch_sub(1, Ordering::AcqRel);
+                match started {
+                    Ok(worker) => this.give_back(worker),
+                    Err(cause) => tracing::warn!("a Python process did not start: {cause}"),
+                }
+            });
+        }
+    }
+
+    async fn start(&self) -> Result<Worker, String> {
+        loop {
+            let exact = self.is_edited();
+            let start = self.first_words("sync", exact);
+            let started = Worker::start(&self.how, &start, self.largest()).await;
+            let worker = started.map_err(|error| error.to_string())?;
+            let worker = worker.loaded().await.map_err(|Gone(cause)| cause)?;
+            if exact || !self.is_edited() {
+                return Ok(worker);
+            }
+        }
+    }
+
+    /// What a process is told first. Where a file is no longer what it was, all get the text that it had:
+    /// two processes of one generation must not differ.
+    fn first_words(&self, mode: &str, exact: bool) -> Vec<u8> {
+        let mut files = self.files.clone();
+        if exact {
+            files.iter_mut().for_each(|it| it.instead = it.instead.take().or(it.text.take()));
+        }
+        loading::start(&self.settings, &files, &self.mods, mode, false)
+    }
+
+    fn is_edited(&self) -> bool {
+        self.files.iter().any(|it| it.instead.is_none() && loading::seen(&it.path) != it.seen)
+    }
+
+    fn largest(&self) -> usize {
+        self.settings.max_result.saturating_add(1024 * 1024)
+    }
+
+    fn give_back(&self, worker: Worker) {
+        if self.retired.load(Ordering::Acquire) {
+            return;
+        }
+        let mut idle = self.idle.lock();
+        if idle.len() <= self.settings.workers {
+            idle.push(worker);
+        }
+    }
+
+    /// Runs a call, within its time. Dropping the future cancels it.
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        tool: &Served,
+        call: Call,
+        limit: Duration,
+    ) -> Result<Json, Failed> {
+        let result = if tool.is_async {
+            self.run_among_many(call, limit).await?
+        } else {
+            self.run_alone(call, limit).await?
+        };
+        // It came from a process that runs whatever its author wrote.
+        let fault = |it: serde_json::Error| Failed::Lost(format!("its result is not JSON: {it}"));
+        Json::parse(result).map_err(fault)
+    }
+
+    async fn run_alone(self: &Arc<Self>, call: Call, limit: Duration) -> Result<Bytes, Failed> {
+        let mut deadline = Instant::now() + limit;
+        let place = self.places.take(deadline).await?;
+        let worker = self.idle.lock().pop();
+        let worker = match worker {
+            Some(worker) => worker,
+            None => {
+                let started = timeout_at(deadline, self.start()).await;
+                let started = started.map_err(|_late| Failed::Late)?;
+                started.map_err(Failed::Unavailable)?
+            }
+        };
+        worker.process.words.begin(call.id, &call.tool);
+        let mut hold =
+            Hold { generation: self, worker: Some(worker), place: Some(place), id: call.id };
+        let Some(worker) = hold.worker.as_mut() else { return Err(Failed::Late) };
+        let begun = timeout_at(deadline, worker.write(&call.frame)).await;
+        match begun {
+            Err(_) => return Err(Failed::Late),
+            Ok(Err(Gone(cause))) => return Err(hold.lost(cause)),
+            Ok(Ok(())) => {}
+        }
+        loop {
+            let Some(worker) = hold.worker.as_mut() else { return Err(Failed::Late) };
+            let step = match timeout_at(deadline, worker.step(&call)).await {
+                Err(_) => return Err(Failed::Late),
+                Ok(Err(Gone(cause))) => return Err(hold.lost(cause)),
+                Ok(Ok(step)) => step,
+            };
+            match step {
+                Step::Result(result) => {
+                    hold.done();
+                    return Ok(result);
+                }
+                Step::Cancelled => {
+                    hold.done();
+                    return Err(Failed::Lost("it was interrupted".to_owned()));
+                }
+                Step::Asks(question) => {
+                    let thought = hold.answer(&call, question, deadline).await?;
+                    deadline += thought;
+                }
+            }
+        }
+    }
+
+    async fn run_among_many(&self, call: Call, limit: Duration) -> Result<Bytes, Failed> {
+        let deadline = Instant::now() + limit;
+        let place = self.places.take_among_many(deadline).await?;
+        let many = match timeout_at(deadline, self.many()).await {
+            Err(_) => return Err(Failed::Late),
+            Ok(many) => many.map_err(Failed::Unavailable)?,
+        };
+        match many.call(call, limit, place).await {
+            Ok(Some(result)) => Ok(result),
+            Ok(None) => Err(Failed::Late),
+            Err(Gone(cause)) => Err(Failed::Lost(cause)),
+        }
+    }
+
+    /// The process for async tools; a new one where there is none.
+    async fn many(&self) -> Result<Arc<Many>, String> {
+        let current = || self.many.load_full().filter(|it| !it.is_gone() && !it.is_stuck());
+        if let Some(many) = current() {
+            return Ok(many);
+        }
+        let opening = self.opening.lock().await;
+        if let Some(many) = current() {
+            return Ok(many);
+        }
+        let many = loop {
+            let exact = self.is_edited();
+            let start = self.first_words("async", exact);
+            let started = Many::start(&self.how, &start, self.largest()).await;
+            let many = started.map_err(|error| error.to_string())?.map_err(|Gone(cause)| cause)?;
+            if exact || !self.is_edited() {
+                break many;
+            }
+            many.close();
+        };
+        let old = if self.retired.load(Ordering::Acquire) {
+            Some(Arc::clone(&many))
+        } else {
+            self.many.swap(Some(Arc::clone(&many)))
+        };
+        if let Some(old) = old {
+            old.retire();
+        }
+        drop(opening);
+        Ok(many)
+    }
+
+    /// Whether a process should run no further call.
+    fn is_worn(&self, worker: &Worker) -> bool {
+        let Some(limit) = self.settings.memory.filter(|_| worker.calls.is_multiple_of(16)) else {
+            return CALLS <= worker.calls;
+        };
+        let held = resident(worker.process.id()).unwrap_or_default();
+        // One that keeps four fifths of what it may have will not do the next call well.
+        CALLS <= worker.calls || limit / 5 * 4 < held
+    }
+}
+
+/// How much memory a process has in use.
+fn resident(process: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * 4096)
+}
+
+/// A process that runs a call. If the call is given up, it is interrupted, and ended if that does not help.
+struct Hold<'a> {
+    generation: &'a Arc<Generation>,
+    worker: Option<Worker>,
+    place: Option<OwnedSemaphorePermit>,
+    id: u64,
+}
+
+impl Hold<'_> {
+    /// The call is over, and the process can run the next.
+    fn done(&mut self) {
+        let Some(mut worker) = self.worker.take() else { return };
+        worker.process.words.end(self.id);
+        worker.calls += 1;
+        if !self.generation.is_worn(&worker) {
+            self.generation.give_back(worker);
+        }
+        self.place = None;
+        self.generation.replenish();
+    }
+
+    /// The process is gone.
+    fn lost(&mut self, cause: String) -> Failed {
+        self.worker = None;
+        self.place = None;
+        self.generation.replenish();
+        Failed::Lost(cause)
+    }
+
+    /// Answers what the tool asks. Returns how long a person thought about it.
+    async fn answer(
+        &mut self,
+        call: &Call,
+        question: Question,
+        deadline: Instant,
+    ) -> Result<Duration, Failed> {
+        let begin = Instant::now();
+        let person = question.is_for_a_person();
+        if question.is_for_a_tool() {
+            // While it waits for another tool, that one may need the place.
+            self.place = None;
+        }
+        let reply = if person {
+            call.answer(question).await
+        } else {
+            let answered = timeout_at(deadline, call.answer(question)).await;
+            answered.map_err(|_late| Failed::Late)?
+        };
+        let thought = if person { begin.elapsed() } else { Duration::ZERO };
+        if self.place.is_none() {
+            self.place = Some(self.generation.places.take_back(deadline).await?);
+        }
+        let Some(worker) = self.worker.as_mut() else { return Err(Failed::Late) };
+        match worker.write(&reply).await {
+            Ok(()) => Ok(thought),
+            Err(Gone(cause)) => Err(self.lost(cause)),
+        }
+    }
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        let Some(mut worker) = self.worker.take() else { return };
+        let (generation, place, id) = (Arc::clone(self.generation), self.place.take(), self.id);
+        self.generation.how.tasks.spawn(async move {
+            let usable = worker.interrupt(id).await;
+            worker.process.words.end(id);
+            if usable {
+                worker.calls += 1;
+                generation.give_back(worker);
+            } else {
+                drop(worker);
+            }
+            drop(place);
+            generation.replenish();
+        });
+    }
+}

@@ -1,0 +1,120 @@
+//! How many calls run at once, and how many may wait.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout_at},
+};
+
+use super::generation::Failed;
+
+/// How many calls of async tools run at once.
+const MANY: usize = 32;
+
+/// How many calls may wait for a place.
+const WAITING: usize = 256;
+
+/// The places.
+#[derive(Debug)]
+pub(super) struct Places {
+    alone: Arc<Semaphore>,
+    many: Arc<Semaphore>,
+    workers: usize,
+    waiting: AtomicUsize,
+}
+
+impl Places {
+    pub(super) fn new(workers: usize) -> Self {
+        let (alone, many) = (Semaphore::new(workers).into(), Semaphore::new(MANY).into());
+        Self { alone, many, workers, waiting: AtomicUsize::new(0) }
+    }
+
+    /// A place for a call that has a process for itself.
+    pub(super) async fn take(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, Failed> {
+        self.wait(&self.alone, deadline, WAITING).await
+    }
+
+    /// A place again for a call that gave up its own. It has begun, and is not turned away.
+    pub(super) async fn take_back(
+        &self,
+        deadline: Instant,
+    ) -> Result<OwnedSemaphorePermit, Failed> {
+        self.wait(&self.alone, deadline, usize::MAX).await
+    }
+
+    /// A place for a call of an async tool.
+    pub(super) async fn take_among_many(
+        &self,
+        deadline: Instant,
+    ) -> Result<OwnedSemaphorePermit, Failed> {
+        self.wait(&self.many, deadline, WAITING).await
+    }
+
+    /// How many calls have a process for themselves just now.
+    pub(super) fn in_use(&self) -> usize {
+        self.workers.saturating_sub(self.alone.available_permits())
+    }
+
+    async fn wait(
+        &self,
+        places: &Arc<Semaphore>,
+        deadline: Instant,
+        most: usize,
+    ) -> Result<OwnedSemaphorePermit, Failed> {
+        if let Ok(place) = Arc::clone(places).try_acquire_owned() {
+            return Ok(place);
+        }
+        let Some(_waiting) = Waiting::begin(&self.waiting, most) else {
+            let cause = format!(
+                "busy: {most} calls wait for a Python process; try again later, or raise `python: workers`"
+            );
+            return Err(Failed::Unavailable(cause));
+        };
+        match timeout_at(deadline, Arc::clone(places).acquire_owned()).await {
+            Ok(Ok(place)) => Ok(place),
+            _ => Err(Failed::Unavailable("busy: no Python process became free in time".to_owned())),
+        }
+    }
+}
+
+/// One that waits.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a AtomicUsize, most: usize) -> Option<Self> {
+        if most <= count.fetch_add(1, Ordering::AcqRel) {
+            count.fetch_sub(1, Ordering::AcqRel);
+            return None;
+        }
+        Some(Self(count))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_finds_no_place_waits_and_too_many_are_turned_away() {
+        let places = Arc::new(Places::new(1));
+        let soon = Instant::now() + std::time::Duration::from_secs(1);
+        let held = places.take(soon).await.unwrap();
+        assert_eq!(places.in_use(), 1);
+        let late = places.take(soon).await.unwrap_err();
+        assert!(matches!(late, Failed::Unavailable(cause) if cause.contains("in time")));
+        let busy = Waiting::begin(&places.waiting, 0);
+        assert!(busy.is_none());
+        drop(held);
+        assert!(places.take(Instant::now()).await.is_ok());
+    }
+}

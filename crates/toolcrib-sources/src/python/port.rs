@@ -1,0 +1,81 @@
+//! What comes of Python, seen through the port of the catalogue.
+
+use std::sync::Arc;
+
+use toolcrib_catalogue::{
+    BoxFuture, CallContext, CallError, Json, Problem, Source, SourceState, Tool,
+};
+
+use super::{
+    engine::{PythonSource, WORKSPACE},
+    interpreter::NoPython,
+};
+
+impl Source for PythonSource {
+    fn label(&self) -> &str {
+        if self.label == WORKSPACE { "tools" } else { &self.label }
+    }
+
+    fn state(&self) -> SourceState {
+        let listed = self.engine.listed.load();
+        match &listed.failure {
+            Some(NoPython { cause, hint }) => {
+                SourceState::Failed { cause: cause.clone(), hint: Some(hint.clone()) }
+            }
+            None if listed.settled => SourceState::Ready,
+            None => SourceState::Connecting,
+        }
+    }
+
+    fn tools(&self) -> Arc<[Arc<Tool>]> {
+        self.engine.listed.load().tools.get(&self.label).cloned().unwrap_or_default()
+    }
+
+    fn has_listed(&self) -> bool {
+        self.engine.listed.load().settled
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        let is_mod =
+            |file: &str| self.engine.settings.mods.iter().any(|it| file.starts_with(&it.name));
+        let listed = self.engine.listed.load();
+        let ours = |it: &&Problem| match self.label.as_str() {
+            WORKSPACE => !is_mod(&it.subject),
+            name => it.subject.split(':').next() == Some(name),
+        };
+        listed.problems.iter().filter(ours).cloned().collect()
+    }
+
+    fn version(&self) -> u64 {
+        *self.engine.version.borrow()
+    }
+
+    fn changed_since(&self, version: u64) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let mut versions = self.engine.version.subscribe();
+            drop(versions.wait_for(|it| *it != version).await);
+        })
+    }
+
+    fn calls_others(&self) -> bool {
+        true
+    }
+
+    fn request<'a>(
+        &'a self,
+        method: &'a str,
+        params: Json,
+        context: CallContext,
+    ) -> BoxFuture<'a, Result<Json, CallError>> {
+        Box::pin(async move {
+            match method {
+                "tools/call" => self.engine.call(&params, context).await,
+                _ => Err(CallError::Rpc {
+                    code: -32601,
+                    message: "Method not found".to_owned(),
+                    data: None,
+                }),
+            }
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! Edits are followed: a file that is saved is served a moment later.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use notify::{Event, EventKind, RecursiveMode, Watcher, recommended_watcher};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
+
+use super::{engine::Engine, loading::fingerprint};
+
+/// An editor writes a file in several steps.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// Where nobody tells us of changes, we look as often as this.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Changes can be missed; now and then we look all the same.
+const LOOK_ANYWAY: Duration = Duration::from_secs(30);
+
+/// Loads anew whenever a file that matters has changed. Never returns.
+pub(super) async fn follow(
+    engine: &Arc<Engine>,
+    mut seen: Vec<(PathBuf, Option<SystemTime>, u64)>,
+) {
+    let folder = &engine.settings.workspace;
+    let changed = Arc::new(Notify::new());
+    let telling = Arc::clone(&changed);
+    let watcher = recommended_watcher(move |event: notify::Result<Event>| {
+        if !matches!(event, Ok(Event { kind: EventKind::Access(_), .. })) {
+            telling.notify_one();
+        }
+    });
+    let mut watcher =
+        watcher.inspect_err(|error| tracing::debug!(%error, "nobody tells of edits")).ok();
+    loop {
+        let mut told = watcher.is_some();
+        if let Some(watcher) = &mut watcher {
+            // A folder that was not there before may be there now; one that is watched already stays so.
+            told &= watcher.watch(folder, RecursiveMode::NonRecursive).is_ok();
+            for part in ["tools", "mods"] {
+                let part = folder.join(part);
+                told &= !part.is_dir() || watcher.watch(&part, RecursiveMode::Recursive).is_ok();
+            }
+        }
+        let patience = if told { LOOK_ANYWAY } else { LOOK };
+        timeout(patience, changed.notified()).await.ok();
+        sleep(SETTLE).await;
+        let found = fingerprint(folder);
+        if found != seen {
+            seen = found;
+            engine.load().await;
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! `python` and `mods` of `network.yaml`: how the tools of a workspace that are written in Python are run.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
+use toolcrib_catalogue::{Json, Problem, nearest};
+use toolcrib_sources::{
+    mcp::{ClientOptions, Filled, Lookup, read_duration},
+    python::{ModSettings, SchemaMode, Settings},
+};
+use toolcrib_wire::text::Masker;
+
+use crate::network::NetworkError;
+
+/// The section as it is written.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct WrittenPython {
+    interpreter: Option<PathBuf>,
+    workers: Option<usize>,
+    schema: Option<String>,
+    memory: Option<Amount>,
+    cpu: Option<Amount>,
+    timeout: Option<Amount>,
+    env: BTreeMap<String, String>,
+    sandbox: Option<Value>,
+    #[serde(flatten)]
+    other: BTreeMap<String, IgnoredAny>,
+}
+
+/// A number, or one with a unit.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Amount {
+    Number(f64),
+    Text(String),
+}
+
+/// One entry of `mods`.
+#[derive(Deserialize)]
+pub(crate) struct WrittenMod {
+    name: String,
+    #[serde(default = "yes")]
+    enabled: bool,
+    #[serde(default)]
+    config: Value,
+}
+
+fn yes() -> bool {
+    true
+}
+
+const KEYS: [&str; 8] =
+    ["interpreter", "workers", "schema", "memory", "cpu", "timeout", "env", "sandbox"];
+
+/// The most processes for plain functions.
+const MOST_WORKERS: usize = 64;
+
+/// What the sections mean for a workspace.
+pub(crate) fn resolve(
+    written: WrittenPython,
+    mods: Vec<WrittenMod>,
+    folder: &Path,
+    lookup: Lookup<'_>,
+    problems: &mut Vec<Problem>,
+) -> Result<Settings, NetworkError> {
+    let refuse = |key: &str, cause: &str| {
+        Err(NetworkError::Value { key: format!("python: {key}"), cause: cause.to_owned() })
+    };
+    let mut settings = Settings::new(folder);
+    settings.schema = match written.schema.as_deref() {
+        None | Some("seed") => SchemaMode::Seed,
+        Some("full") => SchemaMode::Full,
+        Some(_) => return refuse("schema", "it is `seed` or `full`"),
+    };
+    match written.workers {
+        None => {}
+        Some(workers @ 1..=MOST_WORKERS) => settings.workers = workers,
+        Some(_) => return refuse("workers", "it is a number from 1 to 64"),
+    }
+    match written.memory.as_ref().map(bytes) {
+        None => {}
+        Some(Some(memory)) => settings.memory = Some(memory),
+        Some(None) => return refuse("memory", "it is an amount such as 512MB or 1GB"),
+    }
+    for (key, amount) in [("cpu", &written.cpu), ("timeout", &written.timeout)] {
+        let Some(amount) = amount else { continue };
+        let text = match amount {
+            Amount::Number(number) => number.to_string(),
+            Amount::Text(text) => text.clone(),
+        };
+        match (key, read_duration(&text)) {
+            (_, None) => return refuse(key, "it is a time such as 500ms, 30s or 2m"),
+            ("cpu", time) => settings.cpu = time,
+            (_, Some(time)) => settings.timeout = time,
+        }
+    }
+    if written.sandbox.is_some_and(|it| it != false && it != "off") {
+        let problem = Problem::new("network.yaml: python: sandbox", "there is none yet");
+        problems.push(problem.hint("tools run with the rights of whoever runs toolcrib"));
+    }
+    for key in written.other.keys() {
+        let problem = Problem::new("network.yaml: python", format!("unknown key `{key}`"));
+        problems.push(match nearest(key, KEYS) {
+            Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
+            None => problem.hint("it is ignored"),
+        });
+    }
+    settings.interpreters = interpreters(written.interpreter, folder, lookup);
+    set_environment(&mut settings, written.env, lookup, problems);
+    settings.mods = mods.into_iter().filter(|it| it.enabled).map(used).collect();
+    Ok(settings)
+}
+
+fn used(written: WrittenMod) -> ModSettings {
+    let config = if written.config.is_object() { Json::of(&written.config).ok() } else { None };
+    ModSettings { name: written.name, config: config.unwrap_or_else(Json::empty_object) }
+}
+
+/// The Python that a person would expect: the one that is named, the workspace's own, the one that is
+/// switched on, the system's.
+fn interpreters(named: Option<PathBuf>, folder: &Path, lookup: Lookup<'_>) -> Vec<PathBuf> {
+    if let Some(named) = named {
+        // A bare word is looked for on the path; anything else is a file of the workspace or a whole path.
+        let bare = named.components().count() == 1;
+        return vec![if bare { named } else { folder.join(named) }];
+    }
+    let inside = |it: PathBuf| it.join("bin").join("python");
+    let own = inside(folder.join(".venv"));
+    let active = lookup("VIRTUAL_ENV").map(|it| inside(PathBuf::from(it)));
+    let there = [Some(own), active].into_iter().flatten().filter(|it| it.exists());
+    there.chain(["python3", "python"].map(PathBuf::from)).collect()
+}
+
+/// Tools see what every child process sees, and what `env` names.
+fn set_environment(
+    settings: &mut Settings,
+    written: BTreeMap<String, String>,
+    lookup: Lookup<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    let mut env = ClientOptions::with_environment(lookup).inherited;
+    let mut secrets = Vec::new();
+    for (name, text) in written {
+        let value = Filled::new(&text, lookup);
+        for unset in &value.unset {
+            let place = format!("network.yaml: python: env: {name}");
+            problems.push(Problem::new(place, format!("the variable `{unset}` is not set")));
+        }
+        let value = value.value().to_owned();
+        env.retain(|(known, _)| *known != name);
+        // In an error a value stands as JSON writes it.
+        let quoted = Value::from(value.as_str()).to_string();
+        secrets.extend([value.clone(), quoted[1..quoted.len() - 1].to_owned()]);
+        env.push((name, value));
+    }
+    settings.env = env;
+    settings.masker = Masker::new(secrets);
+}
+
+/// `1GB`, `512 MB`, `1073741824`.
+fn bytes(amount: &Amount) -> Option<u64> {
+    let (number, unit) = match amount {
+        Amount::Number(number) => (*number, 1),
+        Amount::Text(text) => {
+            let text = text.trim().to_ascii_uppercase();
+            let units = [("KB", 1_u64 << 10), ("MB", 1 << 20), ("GB", 1 << 30), ("B", 1)];
+            let found =
+                units.into_iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)));
+            let (number, unit) = found.unwrap_or((&text, 1));
+            (number.trim().parse().ok()?, unit)
+        }
+    };
+    let whole = (number * unit as f64).round();
+    // Less than this no Python starts with.
+    ((64 << 20) as f64 <= whole && whole <= (1_u64 << 50) as f64).then_some(whole as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_of_memory_have_units() {
+        let read = |text: &str| bytes(&Amount::Text(text.to_owned()));
+        assert_eq!(read("1GB"), Some(1 << 30));
+        assert_eq!(read("512 mb"), Some(512 << 20));
+        assert_eq!(read("0.5GB"), Some(512 << 20));
+        assert_eq!(read("134217728"), Some(128 << 20));
+        assert_eq!(read("1MB"), None, "no Python starts with that");
+        assert_eq!(read("lots"), None);
+        assert_eq!(bytes(&Amount::Number(f64::NAN)), None);
+    }
+}
