@@ -14,14 +14,16 @@ mod worker;
 mod many;
 mod generation;
 mod loading;
+mod dependencies;
 mod engine;
 mod port;
 mod watching;
 
 use std::{path::PathBuf, time::Duration};
 
+pub use dependencies::prepare;
 pub use engine::{Python, PythonSource, Summary};
-use toolcrib_catalogue::Json;
+use toolcrib_catalogue::{Json, Problem};
 use toolcrib_wire::text::Masker;
 
 /// How Python tools are run.
@@ -51,6 +53,10 @@ pub struct Settings {
     pub mods: Vec<ModSettings>,
     /// Knows what must not be told.
     pub masker: Masker,
+    /// What an installer sees besides.
+    pub install_env: Vec<(String, String)>,
+    /// What is wrong with the settings themselves.
+    pub problems: Vec<Problem>,
 }
 
 /// What schemas say of parameters.
@@ -89,6 +95,8 @@ impl Settings {
             env: Vec::new(),
             mods: Vec::new(),
             masker: Masker::default(),
+            install_env: Vec::new(),
+            problems: Vec::new(),
         }
     }
 }

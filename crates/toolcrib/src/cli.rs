@@ -31,7 +31,7 @@ pub(crate) enum Command {
         after_help = "Routes: /mcp (streamable HTTP), /sse and /messages (old clients), /healthz, /readyz.\nSIGHUP reads the access rules again; SIGTERM lets calls in flight end."
     )]
     Serve {
-        /// The folder with the mcp.json
+        /// The folder with the mcp.json, or with tools/
         #[arg(default_value = ".")]
         workspace: PathBuf,
         /// Where to listen [default: `listen` of network.yaml, or 127.0.0.1:8700]
@@ -46,7 +46,7 @@ pub(crate) enum Command {
     },
     /// List the tools of all servers as one catalogue
     Tools {
-        /// The folder with the mcp.json
+        /// The folder with the mcp.json, or with tools/
         #[arg(default_value = ".")]
         workspace: PathBuf,
         /// Only what this group of network.yaml sees
@@ -72,7 +72,7 @@ pub(crate) enum Command {
         /// Give up after so many seconds, all attempts counted
         #[arg(long, value_name = "SECONDS")]
         timeout: Option<f64>,
-        /// The folder with the mcp.json
+        /// The folder with the mcp.json, or with tools/
         #[arg(short, long, default_value = ".")]
         workspace: PathBuf,
         /// Print the result as JSON, exactly as the server sent it
@@ -82,7 +82,7 @@ pub(crate) enum Command {
     /// Find every problem: read the files, start the servers, list their tools, stop them
     #[command(after_help = "Exit code: 0 no problem, 1 problems, 2 the workspace cannot be read")]
     Check {
-        /// The folder with the mcp.json
+        /// The folder with the mcp.json, or with tools/
         #[arg(default_value = ".")]
         workspace: PathBuf,
         /// Print a JSON object
@@ -96,7 +96,24 @@ pub(crate) enum Command {
         /// Say also whether this group of network.yaml sees it
         #[arg(long)]
         group: Option<String>,
-        /// The folder with the mcp.json
+        /// The folder with the mcp.json, or with tools/
+        #[arg(short, long, default_value = ".")]
+        workspace: PathBuf,
+    },
+    /// Write a file to start from
+    New {
+        #[command(subcommand)]
+        what: New,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum New {
+    /// A tool in Python, tools/NAME.py, and a test of it
+    Tool {
+        /// The name of the function, such as search_issues
+        name: String,
+        /// The folder of the workspace
         #[arg(short, long, default_value = ".")]
         workspace: PathBuf,
     },

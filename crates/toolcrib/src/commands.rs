@@ -6,6 +6,7 @@ mod tools;
 mod call;
 mod check;
 mod why;
+mod new;
 
 use std::{path::Path, process::ExitCode};
 
@@ -14,7 +15,10 @@ use toolcrib_catalogue::{Conflict, Problem};
 use toolcrib_server::{Access, Caller};
 use toolcrib_sources::mcp::Lists;
 
-use crate::{cli::Command, terminal};
+use crate::{
+    cli::{Command, New},
+    terminal,
+};
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
@@ -94,6 +98,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
             let seen = group.map(|it| Seen::by(&workspace, &it)).transpose()?;
             why::run(&workspace, seen.as_ref(), &name).await
         }
+        Command::New { what: New::Tool { name, workspace } } => new::tool(&workspace, &name),
     }
 }
 

@@ -57,6 +57,28 @@ fn yes() -> bool {
 const KEYS: [&str; 8] =
     ["interpreter", "workers", "schema", "memory", "cpu", "timeout", "env", "sandbox"];
 
+/// What pip and uv are told by, which is nothing for tools.
+const INSTALLERS: [&str; 18] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "REQUESTS_CA_BUNDLE",
+    "XDG_CACHE_HOME",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_TRUSTED_HOST",
+    "PIP_CONFIG_FILE",
+    "PIP_FIND_LINKS",
+    "PIP_NO_INDEX",
+    "UV_INDEX_URL",
+    "UV_DEFAULT_INDEX",
+    "UV_CACHE_DIR",
+];
+
 /// The most processes for plain functions.
 const MOST_WORKERS: usize = 64;
 
@@ -159,6 +181,8 @@ fn set_environment(
         env.push((name, value));
     }
     settings.env = env;
+    let pair = |name: &&str| Some(((*name).to_owned(), lookup(name)?));
+    settings.install_env = INSTALLERS.iter().filter_map(pair).collect();
     settings.masker = Masker::new(secrets);
 }
 

@@ -131,6 +131,22 @@ pub(crate) async fn wait_for(servers: &[Arc<Connection>]) {
     }
 }
 
+/// Shows how an installation goes on: on one line while a person looks on, else its beginning only.
+pub(crate) fn installing(line: &str) {
+    if io::stderr().is_terminal() {
+        paint(&cut(line, width().saturating_sub(1)));
+    } else if line.starts_with("installing ") {
+        anstream::eprintln!("{line}");
+    }
+}
+
+/// Takes that line away again.
+pub(crate) fn installed() {
+    if io::stderr().is_terminal() {
+        paint("");
+    }
+}
+
 /// Waits until the tools of the workspace have been loaded; says so where that takes a while.
 pub(crate) async fn wait_for_python(python: Option<&Python>) {
     let Some(python) = python else { return };

@@ -177,13 +177,16 @@ impl Workspace {
 
     /// Begins to load the tools that are written in Python; nothing where there are none and nobody
     /// watches for some to come.
-    pub fn start_python(&self, watch: bool) -> Option<Python> {
+    ///
+    /// Whoever watches also gets what the tools need installed, and `tell` hears how that goes on.
+    pub async fn start_python(&self, watch: bool, tell: &(dyn Fn(&str) + Sync)) -> Option<Python> {
         let mut settings = self.python.clone()?;
         if !watch && !Python::is_needed(&settings) {
             return None;
         }
         if Python::is_needed(&settings) {
             settings.home = scratch(&self.folder, "python");
+            python::prepare(&mut settings, watch, tell).await;
         }
         Some(Python::start(settings, watch))
     }

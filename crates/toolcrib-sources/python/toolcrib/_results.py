@@ -187,9 +187,13 @@ def _check(size, limit):
 
 def _has_many(value):
     """Whether counting first is worth its while; small results are not to pay for it."""
-    if len(value) > _MANY or not isinstance(value, dict):
-        return len(value) > _MANY
-    return any(isinstance(item, (list, dict)) and len(item) > _MANY for item in value.values())
+    if len(value) > _MANY:
+        return True
+    if type(value) is dict:
+        for item in value.values():
+            if (type(item) is list or type(item) is dict) and len(item) > _MANY:
+                return True
+    return False
 
 
 def _structured(text, structured=None):

@@ -188,6 +188,7 @@ impl Engine {
     /// Loads everything anew, and lets the old processes end.
     pub(super) async fn load(self: &Arc<Self>) {
         let (mut files, mut problems) = loading::files(&self.settings.workspace);
+        problems.extend(self.settings.problems.iter().cloned());
         if files.is_empty() && self.settings.mods.is_empty() {
             self.swap(None, Listed { settled: true, problems, ..Listed::default() });
             return;

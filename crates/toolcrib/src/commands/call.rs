@@ -122,7 +122,7 @@ pub(crate) async fn run(
     asked: &Asked,
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
-    let python = workspace.start_python(false);
+    let python = workspace.start_python(false, &terminal::installing).await;
     terminal::wait_for_python(python.as_ref()).await;
     let called = match python.as_ref().filter(|it| has(it, &asked.name)) {
         Some(python) => call_own(workspace, python, asked).await,

@@ -15,7 +15,7 @@ use crate::terminal::{self, GREEN, RED, styled};
 
 pub(crate) async fn run(workspace: &Workspace, as_json: bool) -> Result<ExitCode, Failure> {
     let servers = workspace.start(&workspace.server_names());
-    let python = workspace.start_python(false);
+    let python = workspace.start_python(false, &terminal::installing).await;
     terminal::wait_for_python(python.as_ref()).await;
     terminal::wait_for(&servers).await;
     let states: Vec<Checked> = servers.iter().map(Checked::of).collect();

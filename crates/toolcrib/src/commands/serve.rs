@@ -99,7 +99,8 @@ impl Running {
         if let Some(file) = &lists {
             workspace.recall(file);
         }
-        let python = workspace.start_python(true);
+        let python = workspace.start_python(true, &terminal::installing).await;
+        terminal::installed();
         terminal::wait_for_python(python.as_ref()).await;
         // Two tools of our own with one name: only their author can say which is meant.
         if let Err(conflict) = workspace.catalogue(&[], python.as_ref()) {

@@ -15,7 +15,7 @@ pub(crate) async fn run(
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
     let servers = workspace.start(&workspace.server_names());
-    let python = workspace.start_python(false);
+    let python = workspace.start_python(false, &terminal::installing).await;
     terminal::wait_for_python(python.as_ref()).await;
     terminal::wait_for(&servers).await;
     let built = workspace.catalogue(&servers, python.as_ref());

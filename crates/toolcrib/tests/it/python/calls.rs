@@ -199,3 +199,28 @@ fn a_tool_asks_calls_logs_and_reports() {
     assert!(caller.error("deeper", &json!({})).contains("more than 8 deep"));
     assert!(caller.error("hidden", &json!({})).contains("Unknown tool"), "rules hold inside too");
 }
+
+#[test]
+fn new_tool_writes_a_tool_that_works_and_a_test_that_passes() {
+    let folder = Folder::new();
+    let run = toolcrib(folder.path(), &["new", "tool", "greet"]);
+    assert_eq!(
+        run.out,
+        "wrote tools/greet.py and tests/test_greet.py\ntry it: toolcrib call greet name=World\n"
+    );
+    let run = toolcrib(folder.path(), &["call", "greet", "name=World"]);
+    assert_eq!(run.out, "Hello, World!\n", "{}", run.transcript());
+    let beside = std::path::Path::new(env!("CARGO_BIN_EXE_toolcrib")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let mut tests = Command::new("python3");
+    tests.args(["-m", "unittest", "discover", "tests"]).current_dir(folder.path());
+    let run = crate::kit::run(tests.env("PATH", format!("{}:{path}", beside.display())));
+    assert_eq!(run.code, 0, "{}", run.transcript());
+    assert!(run.err.contains("Ran 2 tests"), "{}", run.err);
+    let again = toolcrib(folder.path(), &["new", "tool", "greet"]);
+    assert_eq!(again.code, 2);
+    assert!(again.err.contains("nothing was written"), "{}", again.err);
+    for odd in ["", "Greet", "../x", "class", "2nd"] {
+        assert_eq!(toolcrib(folder.path(), &["new", "tool", odd]).code, 2, "{odd}");
+    }
+}

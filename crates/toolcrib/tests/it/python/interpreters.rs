@@ -84,3 +84,41 @@ fn the_interpreter_is_the_one_a_person_would_expect() {
     let run = crate::kit::toolcrib(folder.path(), &["call", "prefix"]);
     assert!(run.out.trim().ends_with(".venv"), "{}", run.transcript());
 }
+
+/// A package that is made here, so that nothing has to be fetched.
+fn wheel(folder: &std::path::Path) {
+    let script = "import sys, zipfile\n\
+        with zipfile.ZipFile(sys.argv[1] + '/greeting_words-1.0-py3-none-any.whl', 'w') as wheel:\n    \
+        wheel.writestr('greeting_words.py', 'WORD = \"Servus\"\\n')\n    \
+        info = 'greeting_words-1.0.dist-info/'\n    \
+        wheel.writestr(info + 'METADATA', 'Metadata-Version: 2.1\\nName: greeting-words\\nVersion: 1.0\\n')\n    \
+        wheel.writestr(info + 'WHEEL', 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')\n    \
+        wheel.writestr(info + 'RECORD', '')\n";
+    let made = Command::new("python3").args(["-c", script]).arg(folder).status().unwrap();
+    assert!(made.success());
+}
+
+#[test]
+fn what_tools_need_is_installed_when_the_gateway_starts() {
+    let folder =
+        workspace("from greeting_words import WORD\n@tool\ndef word() -> str:\n    return WORD\n");
+    wheel(folder.path());
+    folder.write("tools/requirements.txt", "greeting-words==1.0\n");
+    let missing = crate::kit::toolcrib(folder.path(), &["check", "--json"]).json();
+    let text = missing["problems"].to_string();
+    assert!(text.contains("packages that it names are not installed"), "{text}");
+    assert!(text.contains("ModuleNotFoundError"), "{text}");
+    let place = folder.path().to_str().unwrap();
+    let env = [("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", place)];
+    let serving = Serving::start_with(folder.path(), &env);
+    assert_eq!(Caller::new(&serving).text("word", &json!({})), "Servus");
+    drop(serving);
+    // It is there now, for every command and without any installer.
+    let run = crate::kit::toolcrib(folder.path(), &["call", "word"]);
+    assert_eq!(run.out, "Servus\n", "{}", run.transcript());
+    folder.write("tools/requirements.txt", "no-such-package-here==1.0\n");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
+    command.args(["serve", "--stdio"]).envs(env).current_dir(folder.path());
+    let run = crate::kit::run(command.stdin(std::process::Stdio::null()));
+    assert_eq!(run.code, 0, "the rest is served: {}", run.transcript());
+}
