@@ -32,6 +32,7 @@ mod source;
 pub mod name;
 mod filter;
 mod schema;
+mod validate;
 pub mod naming;
 mod catalogue;
 mod wrapper;
@@ -51,6 +52,7 @@ pub use source::{
     Resource, Source, SourceState, Visitor,
 };
 pub use tool::{Annotations, Tool, ToolFault};
+pub use validate::Validator;
 pub use wrapper::{
     CallTool, Convert, McpTool, OneServer, ToolError, ToolOutput, ToolServer, ToolServers,
     convert_mcp_tools, load_tools_from_client, load_tools_from_connection,

@@ -12,9 +12,12 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use toolcrib_catalogue::{CallContext, CallError, ClientError, Json, Origin, Problem, Tool};
+use toolcrib_catalogue::{
+    CallContext, CallError, ClientError, Json, Origin, Problem, Tool, Validator,
+};
 use toolcrib_wire::{Reaper, json::member};
 
 use super::{
@@ -384,7 +387,7 @@ impl Engine {
             let id = self.next_call.fetch_add(1, Ordering::Relaxed);
             let call = Call::new(id, &tool.name, params, context.clone());
             match generation.run(tool, call, limit).await {
-                Ok(result) => return Ok(self.masked(result)),
+                Ok(result) => return Ok(self.masked(fitting(result, tool.output.as_deref()))),
                 Err(Failed::Lost(cause)) if again => {
                     tracing::debug!(tool = &*tool.name, cause, "trying again");
                     again = false;
@@ -424,6 +427,24 @@ impl Engine {
             error => error,
         }
     }
+}
+
+/// A result that is what its tool promised; else one that says what is wrong with it.
+fn fitting(result: Json, output: Option<&Validator>) -> Json {
+    let Some(output) = output else { return result };
+    let Some(value) = result.get::<Value>().filter(|it| it["isError"] != true) else {
+        return result;
+    };
+    let faults = match value.get("structuredContent") {
+        Some(structured) => output.faults(structured),
+        None => vec!["it has no structure".to_owned()],
+    };
+    if faults.is_empty() {
+        return result;
+    }
+    let text = format!("Error: the result does not fit the output schema: {}", faults.join("; "));
+    let failed = json!({ "content": [{ "type": "text", "text": text }], "isError": true });
+    Json::of(&failed).unwrap_or(result)
 }
 
 /// Leaves out tools whose name another has.

@@ -17,7 +17,7 @@ use tokio::{
     sync::{Mutex as AsyncMutex, OwnedSemaphorePermit},
     time::{Instant, timeout_at},
 };
-use toolcrib_catalogue::{CallError, Json};
+use toolcrib_catalogue::{CallError, Json, Validator};
 
 use super::{
     ModSettings, Settings,
@@ -41,6 +41,8 @@ pub(super) struct Served {
     pub(super) timeout: Option<Duration>,
     /// Whether a call whose process was lost may be run again.
     pub(super) repeatable: bool,
+    /// What its structured results are held against.
+    pub(super) output: Option<Arc<Validator>>,
 }
 
 /// The processes of one version of the files.

@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use toolcrib_catalogue::{Json, Problem, Tool};
+use toolcrib_catalogue::{Json, Problem, Tool, Validator};
 
 use super::{
     ModSettings, SchemaMode, Settings,
@@ -276,7 +276,13 @@ impl Loaded {
         }
         for raw in &words.tools {
             match tool(raw.get()) {
-                Ok((tool, served)) => {
+                Ok((tool, served, fault)) => {
+                    if let Some(fault) = fault {
+                        let what =
+                            format!("{}: its output schema cannot be used: {fault}", tool.name);
+                        let cure = "results are not held against it".to_owned();
+                        self.problem(&words.file, None, what, Some(cure));
+                    }
                     let (file, tool) = (words.file.clone(), Arc::new(tool));
                     self.tools.push(LoadedTool { file, tool, served });
                 }
@@ -297,7 +303,7 @@ impl Loaded {
 }
 
 /// A definition as clients get it, and what only we need of it.
-fn tool(text: &str) -> Result<(Tool, Served), String> {
+fn tool(text: &str) -> Result<(Tool, Served, Option<String>), String> {
     let raw = Json::parse(text.to_owned()).map_err(|error| error.to_string())?;
     let mut value: Value = raw.get().unwrap_or_default();
     let object = value.as_object_mut().ok_or("a tool must be an object")?;
@@ -306,12 +312,15 @@ fn tool(text: &str) -> Result<(Tool, Served), String> {
     let raw = Json::of(&value).map_err(|error| error.to_string())?;
     let tool = Tool::read(raw).map_err(|fault| fault.to_string())?;
     let hints = tool.annotations;
+    let output = tool.output_schema.as_ref().map(Validator::new).transpose();
+    let fault = output.as_ref().err().cloned();
     let served = Served {
         name: tool.name.as_str().into(),
         is_async,
         timeout: timeout.map(Duration::from_millis),
         // What an author says of a tool of the workspace is believed.
         repeatable: hints.idempotent_hint == Some(true) || hints.read_only_hint == Some(true),
+        output: output.ok().flatten().map(Arc::new),
     };
-    Ok((tool, served))
+    Ok((tool, served, fault))
 }

@@ -224,3 +224,23 @@ fn new_tool_writes_a_tool_that_works_and_a_test_that_passes() {
         assert_eq!(toolcrib(folder.path(), &["new", "tool", odd]).code, 2, "{odd}");
     }
 }
+
+#[test]
+fn a_result_that_does_not_fit_its_output_schema_is_told() {
+    let folder = super::workspace(
+        "SCHEMA = {'type': 'object', 'properties': {'n': {'type': 'integer'}}, 'required': ['n']}\n\
+         @tool(output_schema=SCHEMA)\ndef fits(n) -> dict:\n    return {'n': n}\n\
+         @tool(output_schema={'type': 'nonsense'})\ndef odd() -> dict:\n    return {}\n",
+    );
+    let serving = Serving::start(folder.path());
+    let mut caller = Caller::new(&serving);
+    assert_eq!(caller.call("fits", &json!({ "n": 1 }))["structuredContent"], json!({ "n": 1 }));
+    let said = caller.error("fits", &json!({ "n": "x" }));
+    assert_eq!(
+        said,
+        "Error: the result does not fit the output schema: /n: \"x\" is not of type \"integer\""
+    );
+    caller.text("odd", &json!({}));
+    let check = toolcrib(folder.path(), &["check", "--json"]).json();
+    assert!(check["problems"][0]["message"].as_str().unwrap().contains("odd: its output schema"));
+}
