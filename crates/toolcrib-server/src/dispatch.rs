@@ -4,7 +4,7 @@
 //! an error of the upstream itself), is a JSON-RPC error. What a model can act on (the server is down,
 //! it took too long) is a result with `isError`.
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -52,13 +52,16 @@ pub(crate) struct Asked<'a> {
     pub(crate) visit: Option<Arc<Visit>>,
     /// How many tools have called each other up to here.
     pub(crate) depth: u32,
+    /// How long it may take, where that is said.
+    pub(crate) attempt: Option<Duration>,
 }
 
 impl Asked<'_> {
     /// What goes along with the request.
     fn context(&self) -> CallContext {
         let visitor = self.visit.clone().map(|it| Arc::new(Here(it)) as Arc<dyn Visitor>);
-        CallContext { listener: self.listener.clone(), visitor, ..CallContext::default() }
+        let (listener, attempt) = (self.listener.clone(), self.attempt);
+        CallContext { listener, visitor, attempt, ..CallContext::default() }
     }
 }
 

@@ -208,12 +208,13 @@ impl Gateway {
         self.rebuild_with(Some(access))
     }
 
-    /// Calls a tool as this caller would, and returns its result.
+    /// Calls a tool as this caller would, within a time if one is given, and returns its result.
     pub async fn call(
         self: &Arc<Self>,
         caller: Caller,
         params: Json,
         listener: Option<Arc<dyn Listener>>,
+        attempt: Option<Duration>,
     ) -> Result<Json, RpcError> {
         let asked = Asked {
             caller,
@@ -223,6 +224,7 @@ impl Gateway {
             listener,
             visit: None,
             depth: 0,
+            attempt,
         };
         dispatch::answer(self, asked).await.map(Json::from_scanned)
     }

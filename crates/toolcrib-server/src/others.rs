@@ -54,6 +54,7 @@ impl Others for FromWithin {
                 listener,
                 visit,
                 depth,
+                attempt: None,
             };
             let answer = dispatch::answer(&gateway, asked).await;
             answer.map(Json::from_scanned).map_err(|error| CallError::Rpc {

@@ -173,6 +173,7 @@ impl Conversation {
             listener: Some(Arc::new(asker) as Arc<dyn Listener>),
             visit: Some(Arc::clone(&self.visit)),
             depth: 0,
+            attempt: None,
         };
         let answer = tokio::select! {
             answer = dispatch::answer(&self.gateway, asked) => answer,

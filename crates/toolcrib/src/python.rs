@@ -107,7 +107,9 @@ pub(crate) fn resolve(
     match written.memory.as_ref().map(bytes) {
         None => {}
         Some(Some(memory)) => settings.memory = Some(memory),
-        Some(None) => return refuse("memory", "it is an amount such as 512MB or 1GB"),
+        Some(None) => {
+            return refuse("memory", "it is an amount such as 512MB or 1GB, at least 64MB");
+        }
     }
     for (key, amount) in [("cpu", &written.cpu), ("timeout", &written.timeout)] {
         let Some(amount) = amount else { continue };

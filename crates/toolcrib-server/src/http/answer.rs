@@ -102,6 +102,7 @@ impl Door {
                 listener: Some(listener),
                 visit: None,
                 depth: 0,
+                attempt: None,
             };
             return tokio::select! {
                 answer = dispatch::answer(&self.gateway, asked) => Ended::Answered(id, answer),
@@ -119,6 +120,7 @@ impl Door {
             listener: Some(listener),
             visit: Some(visit),
             depth: 0,
+            attempt: None,
         };
         tokio::select! {
             answer = dispatch::answer(&self.gateway, asked) => Ended::Answered(id, answer),

@@ -252,6 +252,7 @@ impl Door {
                         listener: None,
                         visit: Some(Arc::clone(&session.visit)),
                         depth: 0,
+                        attempt: None,
                     };
                     let answer = dispatch::answer(&self.gateway, asked).await;
                     answers.push(response(&id, answer.as_deref()));

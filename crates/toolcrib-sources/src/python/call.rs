@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use toolcrib_catalogue::{CallContext, CallError, Json};
 use toolcrib_wire::json::member;
 
-use super::frames::{Words, frame};
+use super::{
+    Settings,
+    frames::{Words, frame},
+};
 
 /// One call.
 #[derive(Debug)]
@@ -19,11 +22,18 @@ pub(super) struct Call {
     context: CallContext,
     /// What the client calls its progress.
     token: Option<Bytes>,
+    settings: Arc<Settings>,
 }
 
 impl Call {
     /// The call that `params` of `tools/call` ask for.
-    pub(super) fn new(id: u64, tool: &Arc<str>, params: &Json, context: CallContext) -> Self {
+    pub(super) fn new(
+        id: u64,
+        tool: &Arc<str>,
+        params: &Json,
+        context: CallContext,
+        settings: &Arc<Settings>,
+    ) -> Self {
         let params = params.as_bytes();
         let arguments = member(params, "arguments").map(|at| &params[at]);
         let arguments = arguments.filter(|it| it.first() == Some(&b'{')).unwrap_or(b"{}");
@@ -44,7 +54,8 @@ impl Call {
         text.push(b'}');
         let length = u32::try_from(text.len() - 4).unwrap_or(u32::MAX);
         text[..4].copy_from_slice(&length.to_le_bytes());
-        Self { id, tool: Arc::clone(tool), frame: text, context, token }
+        let settings = Arc::clone(settings);
+        Self { id, tool: Arc::clone(tool), frame: text, context, token, settings }
     }
 
     /// Hands on what the tool says while it runs.
@@ -71,7 +82,8 @@ impl Call {
             }
             _ => return,
         };
-        if let Ok(params) = Json::of(&params) {
+        let text = params.to_string();
+        if let Ok(params) = Json::parse(self.settings.masker.mask(&text).into_owned()) {
             listener.notified(method, Some(params));
         }
     }

@@ -21,7 +21,7 @@ use toolcrib_catalogue::{
 use toolcrib_wire::{Reaper, json::member};
 
 use super::{
-    Settings,
+    ModSettings, Settings,
     call::Call,
     generation::{Failed, Generation, Makings},
     interpreter::{self, Interpreter, NoPython},
@@ -101,6 +101,8 @@ pub(super) struct Listed {
     pub(super) failure: Option<NoPython>,
     python: String,
     files: usize,
+    /// Which file each tool stands in.
+    owners: HashMap<String, String>,
 }
 
 /// How `tools/` is called among the mods.
@@ -234,6 +236,14 @@ impl Engine {
         files: &mut [Written],
     ) -> Result<Option<Loaded>, String> {
         let first = loading::load(&self.settings, how, files).await?;
+        // Of a mod there is no single text to fall back on.
+        let now = self.listed.load_full();
+        let lost =
+            |it: &&ModSettings| now.tools.contains_key(&it.name) && first.failed.contains(&it.name);
+        if self.settings.mods.iter().any(|it| lost(&it)) {
+            self.tell_only(first.problems);
+            return Ok(None);
+        }
         let mut replaced = false;
         {
             let good = self.good.lock();
@@ -283,9 +293,12 @@ impl Engine {
         mut problems: Vec<Problem>,
     ) {
         // The first time, two tools of one name refuse the start; later the one that was found first stays.
-        if self.listed.load().settled {
-            hold_back(&mut loaded.tools, &mut problems);
+        let now = self.listed.load();
+        if now.settled {
+            hold_back(&mut loaded.tools, &now.owners, &mut problems);
         }
+        let owners =
+            loaded.tools.iter().map(|it| (it.tool.name.clone(), it.file.clone())).collect();
         let mut tools: HashMap<String, Vec<Arc<Tool>>> = HashMap::new();
         for it in &loaded.tools {
             let is_mod = self.settings.mods.iter().any(|known| known.name == it.file);
@@ -313,6 +326,7 @@ impl Engine {
             failure: None,
             python: loaded.python,
             files: count,
+            owners,
         };
         self.swap(Some(Generation::new(makings, loaded.worker)), listed);
     }
@@ -336,6 +350,7 @@ impl Engine {
             failure: now.failure.clone(),
             python: now.python.clone(),
             files: now.files,
+            owners: now.owners.clone(),
         };
         self.listed.store(Arc::new(listed));
         self.version.send_modify(|it| *it += 1);
@@ -385,7 +400,7 @@ impl Engine {
         let mut again = tool.repeatable;
         loop {
             let id = self.next_call.fetch_add(1, Ordering::Relaxed);
-            let call = Call::new(id, &tool.name, params, context.clone());
+            let call = Call::new(id, &tool.name, params, context.clone(), &self.settings);
             match generation.run(tool, call, limit).await {
                 Ok(result) => return Ok(self.masked(fitting(result, tool.output.as_deref()))),
                 Err(Failed::Lost(cause)) if again => {
@@ -398,7 +413,8 @@ impl Engine {
     }
 
     fn limit(&self, own: Option<Duration>, context: &CallContext) -> Duration {
-        let limit = own.or(context.attempt).unwrap_or(self.settings.timeout).min(LONGEST);
+        // Who calls with a time of his own means it.
+        let limit = context.attempt.or(own).unwrap_or(self.settings.timeout).min(LONGEST);
         let left =
             context.deadline.map(|it| it.saturating_duration_since(std::time::Instant::now()));
         left.map_or(limit, |left| left.min(limit))
@@ -448,7 +464,13 @@ fn fitting(result: Json, output: Option<&Validator>) -> Json {
 }
 
 /// Leaves out tools whose name another has.
-fn hold_back(tools: &mut Vec<LoadedTool>, problems: &mut Vec<Problem>) {
+fn hold_back(
+    tools: &mut Vec<LoadedTool>,
+    owners: &HashMap<String, String>,
+    problems: &mut Vec<Problem>,
+) {
+    // Who has a name keeps it.
+    tools.sort_by_key(|it| owners.get(&it.tool.name) != Some(&it.file));
     let mut taken: HashSet<String> = HashSet::new();
     tools.retain(|it| {
         let free = taken.insert(it.tool.name.clone());

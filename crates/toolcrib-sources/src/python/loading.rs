@@ -13,6 +13,7 @@ use std::{
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use toolcrib_catalogue::{Json, Problem, Tool, Validator};
+use toolcrib_wire::text::Masker;
 
 use super::{
     ModSettings, SchemaMode, Settings,
@@ -201,6 +202,9 @@ pub(super) async fn load(
     loop {
         match attempt(settings, how, &files, &mods).await? {
             Attempt::Whole(mut loaded) => {
+                for problem in &mut loaded.problems {
+                    problem.message = settings.masker.mask(&problem.message).into_owned();
+                }
                 for (file, what) in left_out {
                     let hint = "what it does on import belongs into its functions";
                     loaded.problems.push(Problem::new(&file, what).hint(hint));
@@ -257,7 +261,7 @@ async fn attempt(
         let Ok(Said::Other(words)) = read(&frame) else { continue };
         match words.op.as_str() {
             "loading" => current = Some(words.file),
-            "loaded" => loaded.take(&words),
+            "loaded" => loaded.take(&words, &settings.masker),
             "failed" => loaded.fail(*words),
             "ready" => {
                 loaded.python = words.python;
@@ -270,12 +274,12 @@ async fn attempt(
 }
 
 impl Loaded {
-    fn take(&mut self, words: &Words<'_>) {
+    fn take(&mut self, words: &Words<'_>, masker: &Masker) {
         for slip in &words.problems {
             self.problem(&words.file, slip.line, slip.what.clone(), slip.cure.clone());
         }
         for raw in &words.tools {
-            match tool(raw.get()) {
+            match tool(&masker.mask(raw.get())) {
                 Ok((tool, served, fault)) => {
                     if let Some(fault) = fault {
                         let what =
@@ -311,6 +315,11 @@ fn tool(text: &str) -> Result<(Tool, Served, Option<String>), String> {
     let timeout = object.shift_remove("timeout_ms").and_then(|it| it.as_u64());
     let raw = Json::of(&value).map_err(|error| error.to_string())?;
     let tool = Tool::read(raw).map_err(|fault| fault.to_string())?;
+    let schema: Value = tool.input_schema.as_ref().and_then(Json::get).unwrap_or_default();
+    if schema.get("type").is_some_and(|it| it != "object") {
+        let name = &tool.name;
+        return Err(format!("{name}: its input schema must be of type `object`; it is left out"));
+    }
     let hints = tool.annotations;
     let output = tool.output_schema.as_ref().map(Validator::new).transpose();
     let fault = output.as_ref().err().cloned();

@@ -150,8 +150,7 @@ async fn call_own(
     python: &Python,
     asked: &Asked,
 ) -> Result<Outcome, Failure> {
-    let (catalogue, _, problems) = workspace.catalogue(&[], Some(python))?;
-    terminal::warn(&problems);
+    let (catalogue, _, _) = workspace.catalogue(&[], Some(python))?;
     let Some(entry) = catalogue.get(&asked.name) else {
         return Err(unknown(&catalogue, &asked.name));
     };
@@ -170,17 +169,7 @@ async fn call_own(
         json!({ "name": asked.name, "arguments": arguments, "_meta": { "progressToken": 0 } });
     let params = Json::of(&params).map_err(|error| Failure::unusable(error.to_string()))?;
     let listener = Arc::new(Said) as Arc<dyn Listener>;
-    let calling = gateway.call(caller, params, Some(listener));
-    let called = match asked.timeout {
-        None => calling.await,
-        Some(limit) => match tokio::time::timeout(limit, calling).await {
-            Ok(called) => called,
-            Err(_) => {
-                let error = CallError::TimedOut { after: limit, sent: true };
-                return Err(failed(&asked.name, &error));
-            }
-        },
-    };
+    let called = gateway.call(caller, params, Some(listener), asked.timeout).await;
     gateway.stop();
     gateway.close().await;
     let result =

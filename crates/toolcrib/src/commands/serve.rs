@@ -54,7 +54,16 @@ pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
     let running = Running::start(&asked, data).await?;
     let ended = match running.way.clone() {
         Way::Stdio(caller) => {
-            serve_stdio(&running.gateway, caller).await;
+            let mut hangup = signal(SignalKind::hangup())?;
+            let reading = async {
+                while hangup.recv().await.is_some() {
+                    read_again(&running.workspace, &running.gateway, None);
+                }
+            };
+            tokio::select! {
+                () = serve_stdio(&running.gateway, caller) => {}
+                () = reading => {}
+            }
             Ok(ExitCode::SUCCESS)
         }
         Way::Http(address) => serve_http(asked.folder, &running, address).await,
@@ -121,6 +130,9 @@ impl Running {
         if let Some(file) = lists {
             let workspace = Arc::clone(&running.workspace);
             running.spawn(async move { workspace.remember(&file).await });
+        }
+        if let Some(python) = running.python.clone() {
+            running.spawn(async move { tell_edits(&python).await });
         }
         running.open_socket();
         Ok(running)
@@ -280,6 +292,22 @@ fn tell_python(python: Option<&Python>) {
     terminal::warn(&problems);
 }
 
+/// Tells what is wrong with an edit as soon as it has been loaded. Never returns.
+async fn tell_edits(python: &Python) {
+    let sources = python.sources();
+    let problems = || sources.iter().flat_map(|it| own_problems(it)).collect::<Vec<_>>();
+    let Some(any) = sources.first() else { return };
+    let mut known = problems();
+    loop {
+        let version = any.version();
+        any.changed_since(version).await;
+        let now = problems();
+        let new: Vec<_> = now.iter().filter(|it| !known.contains(it)).cloned().collect();
+        terminal::warn(&new);
+        known = now;
+    }
+}
+
 /// How the servers came up, once they have.
 fn tell_servers(gateway: &Gateway, servers: &[Arc<Connection>]) {
     let found = gateway.rebuild();
@@ -287,12 +315,11 @@ fn tell_servers(gateway: &Gateway, servers: &[Arc<Connection>]) {
     let by_server: Vec<String> =
         servers.iter().map(|it| format!("{} {}", it.label(), it.tools().len())).collect();
     let tools = gateway.count();
-    let text = format!(
-        "  {}  {ready} of {} ready, {tools} tools ({})\n",
-        styled(DIM, "servers "),
-        servers.len(),
-        by_server.join(", ")
-    );
+    let said = match servers.len() {
+        0 => format!("none; tools in all: {tools}"),
+        all => format!("{ready} of {all} ready, {tools} tools ({})", by_server.join(", ")),
+    };
+    let text = format!("  {}  {said}\n", styled(DIM, "servers "));
     // A gateway whose terminal is gone serves on.
     terminal::print(&text).ok();
     let problems: Vec<_> = servers.iter().flat_map(|it| it.problems()).chain(found).collect();
@@ -331,11 +358,7 @@ impl Signals {
             tokio::select! {
                 _ = self.terminate.recv() => break,
                 _ = self.interrupt.recv() => break,
-                _ = self.hangup.recv() => {
-                    if let Err(why) = reload(workspace, gateway, address) {
-                        terminal::complain(&format!("{why}; access stays as it was"), None);
-                    }
-                }
+                _ = self.hangup.recv() => read_again(workspace, gateway, Some(address)),
             }
         }
         gateway.stop();
@@ -360,8 +383,18 @@ fn futures_now(signal: &mut Signal) -> bool {
     matches!(signal.poll_recv(&mut context), std::task::Poll::Ready(Some(())))
 }
 
+fn read_again(workspace: &Workspace, gateway: &Gateway, address: Option<SocketAddr>) {
+    if let Err(why) = reload(workspace, gateway, address) {
+        terminal::complain(&format!("{why}; access stays as it was"), None);
+    }
+}
+
 /// Reads the access rules again. What would open the door is refused: an editor may just be writing.
-fn reload(workspace: &Workspace, gateway: &Gateway, address: SocketAddr) -> Result<(), String> {
+fn reload(
+    workspace: &Workspace,
+    gateway: &Gateway,
+    address: Option<SocketAddr>,
+) -> Result<(), String> {
     let network = Network::read(&workspace.folder, &environment).map_err(|it| it.to_string())?;
     if !network.present {
         return Err("network.yaml is gone or empty".to_owned());
@@ -370,7 +403,8 @@ fn reload(workspace: &Workspace, gateway: &Gateway, address: SocketAddr) -> Resu
     if gateway.access().has_tokens() && !access.has_tokens() {
         return Err("network.yaml no longer sets a token; restart to let everybody in".to_owned());
     }
-    if !address.ip().is_loopback() && !network.behind_proxy && network.tls.is_none() {
+    let public = address.is_some_and(|it| !it.ip().is_loopback());
+    if public && !network.behind_proxy && network.tls.is_none() {
         return Err("network.yaml no longer says who encrypts".to_owned());
     }
     let problems = gateway.set_access(access, network.instructions);

@@ -6,6 +6,7 @@ mod reload;
 mod mods;
 mod interpreters;
 mod endurance;
+mod clients;
 
 use std::{
     fs,
