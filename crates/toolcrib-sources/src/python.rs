@@ -16,6 +16,7 @@ mod generation;
 mod loading;
 mod dependencies;
 mod engine;
+mod calling;
 mod port;
 mod watching;
 

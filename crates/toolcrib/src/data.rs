@@ -79,10 +79,13 @@ pub(crate) fn scratch(workspace: &Path, name: &str) -> PathBuf {
     if make(&folder).is_ok() && writable(&folder) {
         return folder.join(name);
     }
-    let folder = std::env::temp_dir().join(format!("toolcrib-{}-{name}", std::process::id()));
-    // For nobody else: what lies in there is run.
-    DirBuilder::new().mode(0o700).create(&folder).ok();
-    folder
+    // What lies in there is run: a folder that somebody else has made beforehand will not do.
+    let fresh = |number: u32| {
+        let name = format!("toolcrib-{}-{number}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        DirBuilder::new().mode(0o700).create(&folder).is_ok().then_some(folder)
+    };
+    (0..100).find_map(fresh).unwrap_or_else(|| workspace.join(".toolcrib").join(name))
 }
 
 fn writable(folder: &Path) -> bool {

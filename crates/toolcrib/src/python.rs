@@ -136,7 +136,16 @@ pub(crate) fn resolve(
     }
     settings.interpreters = interpreters(written.interpreter, folder, lookup);
     set_environment(&mut settings, written.env, lookup, problems);
-    settings.mods = mods.into_iter().filter(|it| it.enabled).map(used).collect();
+    for written in mods.into_iter().filter(|it| it.enabled) {
+        let name = written.name.trim();
+        if name.is_empty() || name == "tools" || name.contains(['\0', ':']) {
+            let message = format!("`{}` is the name of no module", name.escape_debug());
+            let problem = Problem::new("network.yaml: mods", message);
+            problems.push(problem.hint("a mod is named as it is imported: mods.search_mod"));
+            continue;
+        }
+        settings.mods.push(used(written));
+    }
     Ok(settings)
 }
 
@@ -148,7 +157,7 @@ fn used(written: WrittenMod) -> ModSettings {
 /// The Python that a person would expect: the one that is named, the workspace's own, the one that is
 /// switched on, the system's.
 fn interpreters(named: Option<PathBuf>, folder: &Path, lookup: Lookup<'_>) -> Vec<PathBuf> {
-    if let Some(named) = named {
+    if let Some(named) = named.filter(|it| !it.as_os_str().is_empty()) {
         // A bare word is looked for on the path; anything else is a file of the workspace or a whole path.
         let bare = named.components().count() == 1;
         return vec![if bare { named } else { folder.join(named) }];
@@ -176,6 +185,12 @@ fn set_environment(
             problems.push(Problem::new(place, format!("the variable `{unset}` is not set")));
         }
         let value = value.value().to_owned();
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            let place = "network.yaml: python: env";
+            let message = format!("`{}` cannot be a variable", name.escape_debug());
+            problems.push(Problem::new(place, message).hint("it is left out"));
+            continue;
+        }
         env.retain(|(known, _)| *known != name);
         // In an error a value stands as JSON writes it.
         let quoted = Value::from(value.as_str()).to_string();

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use toolcrib_catalogue::{CallContext, CallError, Json};
-use toolcrib_wire::json::member;
+use toolcrib_wire::{
+    json::{member, scan},
+    text::Masker,
+};
 
 use super::{
     Settings,
@@ -61,31 +64,41 @@ impl Call {
     /// Hands on what the tool says while it runs.
     pub(super) fn heard(&self, words: &Words<'_>) {
         let Some(listener) = &self.context.listener else { return };
-        let (method, params) = match words.op.as_str() {
-            "progress" => {
-                let Some(token) = &self.token else { return };
-                let token: Value = serde_json::from_slice(token).unwrap_or_default();
-                let mut params = json!({ "progressToken": token, "progress": words.progress });
-                if words.total.is_some_and(|it| it.get() != "null") {
-                    params["total"] = json!(words.total);
-                }
-                if let Some(message) = &words.message {
-                    params["message"] = json!(message);
-                }
-                ("notifications/progress", params)
-            }
-            "log" => {
-                let logger = words.logger.as_deref().unwrap_or(&self.tool);
-                let level = words.level.as_deref().unwrap_or("info");
-                let params = json!({ "level": level, "logger": logger, "data": words.data });
-                ("notifications/message", params)
-            }
-            _ => return,
+        let note = match words.op.as_str() {
+            "progress" => self.progress(words).map(|it| ("notifications/progress", it)),
+            "log" => self.message(words).map(|it| ("notifications/message", it)),
+            _ => None,
         };
-        let text = params.to_string();
-        if let Ok(params) = Json::parse(self.settings.masker.mask(&text).into_owned()) {
+        // What cannot be read is left out: a tool may say anything, as deep as it likes.
+        if let Some((method, params)) = note
+            && let Ok(params) = Json::of(&params)
+        {
             listener.notified(method, Some(params));
         }
+    }
+
+    fn progress(&self, words: &Words<'_>) -> Option<Value> {
+        let number = |it: &RawValue| serde_json::from_str::<Value>(it.get()).ok();
+        let token: Value = serde_json::from_slice(self.token.as_ref()?).ok()?;
+        let done = words.progress.and_then(number).filter(Value::is_number)?;
+        let mut params = json!({ "progressToken": token, "progress": done });
+        if let Some(total) = words.total.and_then(number).filter(Value::is_number) {
+            params["total"] = total;
+        }
+        if let Some(Value::String(message)) = &words.message {
+            params["message"] = json!(self.settings.masker.mask(message));
+        }
+        Some(params)
+    }
+
+    fn message(&self, words: &Words<'_>) -> Option<Value> {
+        let text = |it: &Option<Value>| it.as_ref().and_then(Value::as_str).map(ToOwned::to_owned);
+        let mut data: Value = serde_json::from_str(words.data?.get()).ok()?;
+        mask_values(&mut data, &self.settings.masker);
+        let level = text(&words.level).filter(|it| LEVELS.contains(&it.as_str()));
+        let logger = text(&words.logger).unwrap_or_else(|| self.tool.to_string());
+        let level = level.unwrap_or_else(|| "info".to_owned());
+        Some(json!({ "level": level, "logger": logger, "data": data }))
     }
 
     /// What the tool asks meanwhile, answered: the frame that goes back to it.
@@ -124,6 +137,24 @@ impl Call {
     }
 }
 
+/// The levels of log messages that there are.
+const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+/// Takes secrets out of the texts in a value. Keys stay: they are not what a value says.
+pub(super) fn mask_values(value: &mut Value, masker: &Masker) {
+    match value {
+        Value::String(text) => {
+            if let std::borrow::Cow::Owned(masked) = masker.mask(text) {
+                *text = masked;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|it| mask_values(it, masker)),
+        Value::Object(members) => members.values_mut().for_each(|it| mask_values(it, masker)),
+        _ => {}
+    }
+}
+
 fn said(error: &CallError) -> String {
     match error {
         CallError::Rpc { message, .. } => message.clone(),
@@ -142,6 +173,8 @@ pub(super) struct Question {
 impl Question {
     pub(super) fn read(words: &Words<'_>) -> Option<Self> {
         let params = words.params.map(|it| it.get().to_owned())?;
+        // It goes on to others, so it is read as strictly as what clients send.
+        scan(params.as_bytes(), |_, _| ()).ok()?;
         let params = Json::parse(params).ok()?;
         Some(Self { ask: words.ask?, method: words.method.clone(), params })
     }
@@ -149,11 +182,6 @@ impl Question {
     /// Whether a person thinks about it: then the clock stands still.
     pub(super) fn is_for_a_person(&self) -> bool {
         self.method == "elicitation/create"
-    }
-
-    /// Whether another tool is called: then the place of this one is free meanwhile.
-    pub(super) fn is_for_a_tool(&self) -> bool {
-        self.method == "tools/call"
     }
 }
 

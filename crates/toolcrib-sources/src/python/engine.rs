@@ -3,27 +3,20 @@
 use std::{
     collections::{HashMap, HashSet},
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use toolcrib_catalogue::{
-    CallContext, CallError, ClientError, Json, Origin, Problem, Tool, Validator,
-};
-use toolcrib_wire::{Reaper, json::member};
+use toolcrib_catalogue::{Origin, Problem, Tool};
+use toolcrib_wire::Reaper;
 
 use super::{
     ModSettings, Settings,
-    call::Call,
-    generation::{Failed, Generation, Makings},
+    generation::{Generation, Makings},
     interpreter::{self, Interpreter, NoPython},
     loading::{self, Loaded, LoadedTool, Written},
     package,
@@ -31,9 +24,6 @@ use super::{
     process::Starting,
     watching,
 };
-
-/// The longest that a call may be given.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// The Python tools and mods of a workspace.
 #[derive(Debug, Clone)]
@@ -79,10 +69,10 @@ impl fmt::Display for Summary {
 pub(super) struct Engine {
     pub(super) settings: Arc<Settings>,
     places: Arc<Places>,
-    current: ArcSwapOption<Generation>,
+    pub(super) current: ArcSwapOption<Generation>,
     pub(super) listed: ArcSwap<Listed>,
     pub(super) version: watch::Sender<u64>,
-    next_call: AtomicU64,
+    pub(super) next_call: AtomicU64,
     /// The last text of each file that gave tools.
     good: Mutex<HashMap<String, String>>,
     interpreter: Mutex<Option<Interpreter>>,
@@ -128,9 +118,11 @@ impl Python {
         engine.tasks.spawn(async move {
             let work = async {
                 let seen = loading::fingerprint(&running.settings.workspace);
-                running.load().await;
+                let settling = Settling(Arc::clone(&running));
+                let worked = running.load().await;
+                drop(settling);
                 if watch {
-                    watching::follow(&running, seen).await;
+                    watching::follow(&running, seen, worked).await;
                 }
             };
             tokio::select! {
@@ -189,44 +181,52 @@ impl Python {
     }
 }
 
+/// Whoever waits for the first load does not wait for ever, whatever becomes of it.
+struct Settling(Arc<Engine>);
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        if self.0.listed.load().settled {
+            return;
+        }
+        let hint = "this is a mistake of ours".to_owned();
+        let failure = NoPython { cause: "loading was given up".to_owned(), hint };
+        self.0.fail(failure, Vec::new(), 0);
+    }
+}
+
 impl Engine {
     /// Loads everything anew, and lets the old processes end.
-    pub(super) async fn load(self: &Arc<Self>) {
+    ///
+    /// Says whether that worked; if not, it may the next time although no file has changed.
+    pub(super) async fn load(self: &Arc<Self>) -> bool {
         let (mut files, mut problems) = loading::files(&self.settings.workspace);
         problems.extend(self.settings.problems.iter().cloned());
         if files.is_empty() && self.settings.mods.is_empty() {
             self.swap(None, Listed { settled: true, problems, ..Listed::default() });
-            return;
+            return true;
         }
         let how = match self.starting().await {
             Ok(how) => how,
             Err(failure) => {
-                let files = files.len();
-                let listed = Listed {
-                    settled: true,
-                    problems,
-                    files,
-                    failure: Some(failure),
-                    ..Listed::default()
-                };
-                self.swap(None, listed);
-                return;
+                self.fail(failure, problems, files.len());
+                return false;
             }
         };
         let loaded = match self.load_files(&how, &mut files).await {
             Ok(Some(loaded)) => loaded,
             // An edit broke what others need: everything stays as it was.
-            Ok(None) => return,
+            Ok(None) => return true,
             Err(cause) => {
                 let hint = "`toolcrib check -v` shows what Python says".to_owned();
-                let failure = Some(NoPython { cause, hint });
-                self.swap(None, Listed { settled: true, problems, failure, ..Listed::default() });
-                return;
+                self.fail(NoPython { cause, hint }, problems, files.len());
+                return false;
             }
         };
         self.remember(&files, &loaded.failed);
         problems.extend(loaded.problems.iter().cloned());
         self.take(how, files, loaded, problems);
+        true
     }
 
     /// Loads files; one that no longer loads is run as it was when it did. Nothing where even that fails.
@@ -331,7 +331,8 @@ impl Engine {
         self.swap(Some(Generation::new(makings, loaded.worker)), listed);
     }
 
-    fn swap(&self, generation: Option<Arc<Generation>>, listed: Listed) {
+    fn swap(&self, generation: Option<Arc<Generation>>, mut listed: Listed) {
+        self.mask(&mut listed.problems);
         let old = self.current.swap(generation);
         self.listed.store(Arc::new(listed));
         self.version.send_modify(|it| *it += 1);
@@ -340,8 +341,37 @@ impl Engine {
         }
     }
 
+    /// Whatever files say of themselves, they do not say our secrets.
+    fn mask(&self, problems: &mut [Problem]) {
+        let masker = &self.settings.masker;
+        for problem in problems {
+            problem.message = masker.mask(&problem.message).into_owned();
+            problem.hint = problem.hint.as_ref().map(|it| masker.mask(it).into_owned());
+        }
+    }
+
+    /// Something is wrong with Python itself. What runs goes on running.
+    fn fail(&self, failure: NoPython, mut problems: Vec<Problem>, files: usize) {
+        *self.interpreter.lock() = None;
+        if self.current.load().is_none() {
+            let failure = Some(failure);
+            self.swap(
+                None,
+                Listed { settled: true, problems, files, failure, ..Listed::default() },
+            );
+            return;
+        }
+        problems.push(Problem {
+            subject: "tools".to_owned(),
+            message: failure.cause,
+            hint: Some(failure.hint),
+        });
+        self.tell_only(problems);
+    }
+
     /// Tells what is wrong, and leaves everything else as it is.
-    fn tell_only(&self, problems: Vec<Problem>) {
+    fn tell_only(&self, mut problems: Vec<Problem>) {
+        self.mask(&mut problems);
         let now = self.listed.load();
         let listed = Listed {
             settled: true,
@@ -378,89 +408,6 @@ impl Engine {
             tasks: self.tasks.clone(),
         })
     }
-
-    pub(super) async fn call(
-        &self,
-        params: &Json,
-        context: CallContext,
-    ) -> Result<Json, CallError> {
-        let text = params.as_bytes();
-        let name: Option<String> =
-            member(text, "name").and_then(|at| serde_json::from_slice(&text[at]).ok());
-        let name = name.unwrap_or_default();
-        let refused = |cause: String| CallError::Client(ClientError::Refused(cause));
-        let Some(generation) = self.current.load_full() else {
-            let failure = self.listed.load().failure.clone();
-            let cause = failure.map_or_else(|| format!("there is no tool `{name}`"), |it| it.cause);
-            return Err(CallError::Unavailable { cause });
-        };
-        let tool = generation.tools.get(&name);
-        let tool = tool.ok_or_else(|| refused(format!("there is no tool `{name}`")))?;
-        let limit = self.limit(tool.timeout, &context);
-        let mut again = tool.repeatable;
-        loop {
-            let id = self.next_call.fetch_add(1, Ordering::Relaxed);
-            let call = Call::new(id, &tool.name, params, context.clone(), &self.settings);
-            match generation.run(tool, call, limit).await {
-                Ok(result) => return Ok(self.masked(fitting(result, tool.output.as_deref()))),
-                Err(Failed::Lost(cause)) if again => {
-                    tracing::debug!(tool = &*tool.name, cause, "trying again");
-                    again = false;
-                }
-                Err(failed) => return Err(self.told(failed.into_error(limit))),
-            }
-        }
-    }
-
-    fn limit(&self, own: Option<Duration>, context: &CallContext) -> Duration {
-        // Who calls with a time of his own means it.
-        let limit = context.attempt.or(own).unwrap_or(self.settings.timeout).min(LONGEST);
-        let left =
-            context.deadline.map(|it| it.saturating_duration_since(std::time::Instant::now()));
-        left.map_or(limit, |left| left.min(limit))
-    }
-
-    /// A result that says it failed may quote what it was given.
-    fn masked(&self, result: Json) -> Json {
-        if memchr::memmem::find(result.as_bytes(), br#""isError": true"#).is_none()
-            && memchr::memmem::find(result.as_bytes(), br#""isError":true"#).is_none()
-        {
-            return result;
-        }
-        match self.settings.masker.mask(result.as_str()) {
-            std::borrow::Cow::Borrowed(_) => result,
-            std::borrow::Cow::Owned(text) => Json::parse(text).unwrap_or(result),
-        }
-    }
-
-    fn told(&self, error: CallError) -> CallError {
-        let mask = |cause: String| self.settings.masker.mask(&cause).into_owned();
-        match error {
-            CallError::Unavailable { cause } => CallError::Unavailable { cause: mask(cause) },
-            CallError::Lost { cause } => {
-                CallError::Lost { cause: mask(format!("its Python process is gone: {cause}")) }
-            }
-            error => error,
-        }
-    }
-}
-
-/// A result that is what its tool promised; else one that says what is wrong with it.
-fn fitting(result: Json, output: Option<&Validator>) -> Json {
-    let Some(output) = output else { return result };
-    let Some(value) = result.get::<Value>().filter(|it| it["isError"] != true) else {
-        return result;
-    };
-    let faults = match value.get("structuredContent") {
-        Some(structured) => output.faults(structured),
-        None => vec!["it has no structure".to_owned()],
-    };
-    if faults.is_empty() {
-        return result;
-    }
-    let text = format!("Error: the result does not fit the output schema: {}", faults.join("; "));
-    let failed = json!({ "content": [{ "type": "text", "text": text }], "isError": true });
-    Json::of(&failed).unwrap_or(result)
 }
 
 /// Leaves out tools whose name another has.

@@ -4,7 +4,7 @@ use std::io;
 
 use bytes::{Buf, Bytes, BytesMut};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Reads frames.
@@ -78,11 +78,11 @@ pub(super) struct Words<'a> {
     pub(super) progress: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) total: Option<&'a RawValue>,
-    pub(super) message: Option<String>,
-    pub(super) level: Option<String>,
+    pub(super) message: Option<Value>,
+    pub(super) level: Option<Value>,
     #[serde(borrow)]
     pub(super) data: Option<&'a RawValue>,
-    pub(super) logger: Option<String>,
+    pub(super) logger: Option<Value>,
     // How files are loaded.
     pub(super) file: String,
     pub(super) source: String,

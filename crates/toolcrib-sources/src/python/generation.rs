@@ -15,9 +15,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::{
     sync::{Mutex as AsyncMutex, OwnedSemaphorePermit},
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 use toolcrib_catalogue::{CallError, Json, Validator};
+use toolcrib_wire::json::scan;
 
 use super::{
     ModSettings, Settings,
@@ -26,11 +27,14 @@ use super::{
     many::Many,
     places::Places,
     process::Starting,
-    worker::{Gone, Step, Worker},
+    worker::{Gone, LOADING, Step, Worker},
 };
 
 /// After so many calls a process is replaced, whatever it has let leak.
 const CALLS: u32 = 1000;
+
+/// How long a person may think about what a tool asks.
+const THINKING: Duration = Duration::from_secs(600);
 
 /// How a tool of this generation is run.
 #[derive(Debug, Clone)]
@@ -164,9 +168,12 @@ impl Generation {
         loop {
             let exact = self.is_edited();
             let start = self.first_words("sync", exact);
-            let started = Worker::start(&self.how, &start, self.largest()).await;
+            let starting = Worker::start(&self.how, &start, self.largest());
+            let started = timeout(LOADING, starting).await;
+            let started = started.map_err(|_late| "Python does not answer".to_owned())?;
             let worker = started.map_err(|error| error.to_string())?;
-            let worker = worker.loaded().await.map_err(|Gone(cause)| cause)?;
+            let mut worker = worker.loaded().await.map_err(|Gone(cause)| cause)?;
+            worker.alive = Some(self.places.alive());
             if exact || !self.is_edited() {
                 return Ok(worker);
             }
@@ -213,17 +220,22 @@ impl Generation {
         } else {
             self.run_alone(call, limit).await?
         };
-        // It came from a process that runs whatever its author wrote.
-        let fault = |it: serde_json::Error| Failed::Lost(format!("its result is not JSON: {it}"));
-        Json::parse(result).map_err(fault)
+        // It came from a process that runs whatever its author wrote: read as strictly as any other frame.
+        match scan(&result, |_, _| ()) {
+            Ok(()) => Ok(Json::from_scanned(result)),
+            Err(fault) => Err(Failed::Lost(format!("its result cannot be used: {fault}"))),
+        }
     }
 
     async fn run_alone(self: &Arc<Self>, call: Call, limit: Duration) -> Result<Bytes, Failed> {
         let mut deadline = Instant::now() + limit;
         let place = self.places.take(deadline).await?;
-        let worker = self.idle.lock().pop();
-        let worker = match worker {
+        let worker = match self.idle() {
             Some(worker) => worker,
+            None if !self.places.has_room() => {
+                let cause = "busy: too many calls of Python tools wait for others".to_owned();
+                return Err(Failed::Unavailable(cause));
+            }
             None => {
                 let started = timeout_at(deadline, self.start()).await;
                 let started = started.map_err(|_late| Failed::Late)?;
@@ -264,28 +276,58 @@ impl Generation {
         }
     }
 
-    async fn run_among_many(&self, call: Call, limit: Duration) -> Result<Bytes, Failed> {
+    /// A process that stands ready. One that ended while nobody looked is none.
+    fn idle(&self) -> Option<Worker> {
+        loop {
+            let mut worker = self.idle.lock().pop()?;
+            if !worker.is_gone() {
+                return Some(worker);
+            }
+        }
+    }
+
+    async fn run_among_many(
+        self: &Arc<Self>,
+        call: Call,
+        limit: Duration,
+    ) -> Result<Bytes, Failed> {
         let deadline = Instant::now() + limit;
         let place = self.places.take_among_many(deadline).await?;
         let many = match timeout_at(deadline, self.many()).await {
             Err(_) => return Err(Failed::Late),
             Ok(many) => many.map_err(Failed::Unavailable)?,
         };
-        match many.call(call, limit, place).await {
+        let answer = many.call(call, limit, place).await;
+        let worn = self.settings.memory.is_some_and(|limit| many.is_worn(limit));
+        if worn && let Some(old) = self.many.compare_and_swap(&many, None).as_ref() {
+            // It runs what it has begun; the next call gets a new one.
+            old.retire();
+        }
+        match answer {
             Ok(Some(result)) => Ok(result),
             Ok(None) => Err(Failed::Late),
             Err(Gone(cause)) => Err(Failed::Lost(cause)),
         }
     }
 
-    /// The process for async tools; a new one where there is none.
-    async fn many(&self) -> Result<Arc<Many>, String> {
-        let current = || self.many.load_full().filter(|it| !it.is_gone() && !it.is_stuck());
-        if let Some(many) = current() {
+    /// The process for async tools. It is started apart from the call: one whose time is short does not take
+    /// it away from the next.
+    async fn many(self: &Arc<Self>) -> Result<Arc<Many>, String> {
+        if let Some(many) = self.current_many() {
             return Ok(many);
         }
+        let this = Arc::clone(self);
+        let opening = self.how.tasks.spawn(async move { this.open_many().await });
+        opening.await.unwrap_or_else(|_| Err("it was not started".to_owned()))
+    }
+
+    fn current_many(&self) -> Option<Arc<Many>> {
+        self.many.load_full().filter(|it| !it.is_gone() && !it.is_stuck())
+    }
+
+    async fn open_many(&self) -> Result<Arc<Many>, String> {
         let opening = self.opening.lock().await;
-        if let Some(many) = current() {
+        if let Some(many) = self.current_many() {
             return Ok(many);
         }
         let many = loop {
@@ -306,6 +348,12 @@ impl Generation {
         if let Some(old) = old {
             old.retire();
         }
+        // It may have become the past meanwhile.
+        if self.retired.load(Ordering::Acquire)
+            && let Some(old) = self.many.swap(None)
+        {
+            old.retire();
+        }
         drop(opening);
         Ok(many)
     }
@@ -322,7 +370,7 @@ impl Generation {
 }
 
 /// How much memory a process has in use.
-fn resident(process: i32) -> Option<u64> {
+pub(super) fn resident(process: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
     Some(pages * 4096)
@@ -366,24 +414,23 @@ impl Hold<'_> {
     ) -> Result<Duration, Failed> {
         let begin = Instant::now();
         let person = question.is_for_a_person();
-        if question.is_for_a_tool() {
-            // While it waits for another tool, that one may need the place.
-            self.place = None;
-        }
-        let reply = if person {
-            call.answer(question).await
-        } else {
-            let answered = timeout_at(deadline, call.answer(question)).await;
-            answered.map_err(|_late| Failed::Late)?
+        // While it waits, others may need the place; afterwards it goes on without one.
+        self.place = None;
+        let Some(worker) = self.worker.as_mut() else { return Err(Failed::Late) };
+        let end = if person { begin + THINKING } else { deadline };
+        let reply = tokio::select! {
+            reply = timeout_at(end, call.answer(question)) => Some(reply.map_err(|_late| Failed::Late)?),
+            () = worker.process.ended() => None,
+        };
+        let Some(reply) = reply else {
+            let cause = worker.process.cause().await;
+            return Err(self.lost(cause));
         };
         let thought = if person { begin.elapsed() } else { Duration::ZERO };
-        if self.place.is_none() {
-            self.place = Some(self.generation.places.take_back(deadline).await?);
-        }
-        let Some(worker) = self.worker.as_mut() else { return Err(Failed::Late) };
-        match worker.write(&reply).await {
-            Ok(()) => Ok(thought),
-            Err(Gone(cause)) => Err(self.lost(cause)),
+        match timeout_at(deadline + thought, worker.write(&reply)).await {
+            Ok(Ok(())) => Ok(thought),
+            Ok(Err(Gone(cause))) => Err(self.lost(cause)),
+            Err(_) => Err(Failed::Late),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::{
     fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime},
@@ -17,6 +18,7 @@ use toolcrib_wire::text::Masker;
 
 use super::{
     ModSettings, SchemaMode, Settings,
+    call::mask_values,
     frames::{Said, Words, read},
     generation::Served,
     process::Starting,
@@ -27,13 +29,16 @@ use super::{
 const ONE_FILE: Duration = Duration::from_secs(10);
 
 /// How many files may take a process down before we give up.
-const LEFT_OUT: usize = 20;
+const LEFT_OUT: usize = 64;
 
 /// How many files are looked at.
 const FILES: usize = 2000;
 
 /// The largest file that is read.
 const LARGEST: u64 = 1024 * 1024;
+
+/// What the names of servers' tools begin with.
+const SERVERS: &str = "mcp__";
 
 /// The largest frame that tells of a file.
 const LARGEST_FRAME: usize = 64 * 1024 * 1024;
@@ -53,10 +58,16 @@ pub(super) struct Written {
 }
 
 /// What tells one version of a file from another.
-pub(super) type Seen = (Option<SystemTime>, u64);
+pub(super) type Seen = (Option<SystemTime>, u64, u64, i64);
 
 pub(super) fn seen(path: &Path) -> Seen {
-    fs::metadata(path).map(|it| (it.modified().ok(), it.len())).unwrap_or_default()
+    fs::metadata(path).map(|it| seen_by(&it)).unwrap_or_default()
+}
+
+/// A file that was put in the place of another may have its time and length, and is another all the same.
+fn seen_by(about: &fs::Metadata) -> Seen {
+    let changed = about.ctime().wrapping_mul(1_000_000_000).wrapping_add(about.ctime_nsec());
+    (about.modified().ok(), about.len(), about.ino(), changed)
 }
 
 /// What a load brought.
@@ -111,6 +122,11 @@ pub(super) fn files(workspace: &Path) -> (Vec<Written>, Vec<Problem>) {
     for path in paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let file = format!("tools/{name}");
+        if path.to_str().is_none() {
+            let problem = Problem::new(file, "its path is not UTF-8");
+            problems.push(problem.hint("give it another name"));
+            continue;
+        }
         let about = fs::metadata(&path);
         if about.as_ref().is_ok_and(|it| LARGEST < it.len()) {
             problems.push(Problem::new(file, "it is larger than 1 MB"));
@@ -135,8 +151,11 @@ fn is_tools(path: &Path) -> bool {
     name.ends_with(".py") && !name.starts_with(['_', '.']) && path.is_file()
 }
 
+/// All files that matter, and what tells their versions.
+pub(super) type Fingerprint = Vec<(PathBuf, Seen)>;
+
 /// What tells whether any file that matters has changed.
-pub(super) fn fingerprint(workspace: &Path) -> Vec<(PathBuf, Option<SystemTime>, u64)> {
+pub(super) fn fingerprint(workspace: &Path) -> Fingerprint {
     let mut found = Vec::new();
     for folder in ["tools", "mods"] {
         look(&workspace.join(folder), 0, &mut found);
@@ -145,20 +164,25 @@ pub(super) fn fingerprint(workspace: &Path) -> Vec<(PathBuf, Option<SystemTime>,
     found
 }
 
-fn look(folder: &Path, depth: usize, found: &mut Vec<(PathBuf, Option<SystemTime>, u64)>) {
+fn look(folder: &Path, depth: usize, found: &mut Fingerprint) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         if 2 * FILES < found.len() {
             return;
         }
         let path = entry.path();
+        // A link to a folder may lead anywhere, and is not followed.
+        let Ok(link) = fs::symlink_metadata(&path) else { continue };
         let Ok(about) = fs::metadata(&path) else { continue };
+        if about.is_dir() && link.is_symlink() {
+            continue;
+        }
         let name = entry.file_name();
         let hidden = name.to_string_lossy().starts_with(['.', '_']) && about.is_dir();
         if about.is_dir() && depth < 4 && !hidden {
             look(&path, depth + 1, found);
         } else if path.extension().is_some_and(|it| it == "py") {
-            found.push((path, about.modified().ok(), about.len()));
+            found.push((path, seen_by(&about)));
         }
     }
 }
@@ -202,9 +226,6 @@ pub(super) async fn load(
     loop {
         match attempt(settings, how, &files, &mods).await? {
             Attempt::Whole(mut loaded) => {
-                for problem in &mut loaded.problems {
-                    problem.message = settings.masker.mask(&problem.message).into_owned();
-                }
                 for (file, what) in left_out {
                     let hint = "what it does on import belongs into its functions";
                     loaded.problems.push(Problem::new(&file, what).hint(hint));
@@ -237,7 +258,8 @@ async fn attempt(
     mods: &[ModSettings],
 ) -> Result<Attempt, String> {
     let start = start(settings, files, mods, "sync", true);
-    let started = Worker::start(how, &start, LARGEST_FRAME).await;
+    let started = timeout(ONE_FILE, Worker::start(how, &start, LARGEST_FRAME)).await;
+    let started = started.map_err(|_late| "Python does not answer".to_owned())?;
     let mut worker = started.map_err(|error| error.to_string())?;
     let mut loaded = Loaded::default();
     let mut current: Option<String> = None;
@@ -279,7 +301,7 @@ impl Loaded {
             self.problem(&words.file, slip.line, slip.what.clone(), slip.cure.clone());
         }
         for raw in &words.tools {
-            match tool(&masker.mask(raw.get())) {
+            match tool(raw.get(), masker) {
                 Ok((tool, served, fault)) => {
                     if let Some(fault) = fault {
                         let what =
@@ -307,14 +329,25 @@ impl Loaded {
 }
 
 /// A definition as clients get it, and what only we need of it.
-fn tool(text: &str) -> Result<(Tool, Served, Option<String>), String> {
+fn tool(text: &str, masker: &Masker) -> Result<(Tool, Served, Option<String>), String> {
     let raw = Json::parse(text.to_owned()).map_err(|error| error.to_string())?;
     let mut value: Value = raw.get().unwrap_or_default();
     let object = value.as_object_mut().ok_or("a tool must be an object")?;
     let is_async = object.shift_remove("async").is_some_and(|it| it == true);
     let timeout = object.shift_remove("timeout_ms").and_then(|it| it.as_u64());
+    for key in ["description", "title"] {
+        if let Some(text) = value.get_mut(key) {
+            mask_values(text, masker);
+        }
+    }
     let raw = Json::of(&value).map_err(|error| error.to_string())?;
     let tool = Tool::read(raw).map_err(|fault| fault.to_string())?;
+    if tool.name.starts_with(SERVERS) {
+        let name = &tool.name;
+        return Err(format!(
+            "`{name}`: names that begin with `{SERVERS}` are those of servers; it is left out"
+        ));
+    }
     let schema: Value = tool.input_schema.as_ref().and_then(Json::get).unwrap_or_default();
     if schema.get("type").is_some_and(|it| it != "object") {
         let name = &tool.name;

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::{
     io::AsyncWriteExt,
     process::{ChildStdin, ChildStdout},
-    sync::{mpsc, oneshot, watch},
+    sync::{OwnedSemaphorePermit, mpsc, oneshot, watch},
     time::{Instant, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -23,15 +23,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     call::{Call, Question},
     frames::{FrameReader, Said, Words, frame, read},
+    generation::resident,
     process::{Process, Starting},
-    worker::{GRACE, Gone},
+    worker::{GRACE, Gone, LOADING, Loading, load},
 };
 
 /// How many frames may wait to be written.
 const QUEUE: usize = 256;
-
-/// How long it gets to load the files that are known to load.
-const LOADING: Duration = Duration::from_secs(60);
 
 /// How long a call gets to end before new ones go elsewhere.
 const KIND: Duration = Duration::from_millis(200);
@@ -56,6 +54,8 @@ pub(super) struct Many {
     interrupts: mpsc::Sender<()>,
     /// How many calls were cancelled and do not end: no new ones come here meanwhile.
     stuck: AtomicUsize,
+    calls: AtomicUsize,
+    process: i32,
     words: Arc<super::process::Words>,
 }
 
@@ -65,6 +65,10 @@ struct Waiting {
     call: Arc<Call>,
     answer: Mutex<Option<oneshot::Sender<Bytes>>>,
     clock: Mutex<Clock>,
+    /// Given up while it waits for another tool or for a person.
+    place: Mutex<Option<OwnedSemaphorePermit>>,
+    /// Nobody waits for it any more, or it has ended.
+    over: CancellationToken,
 }
 
 /// How long people have been thinking about what a call asked.
@@ -83,19 +87,15 @@ impl Many {
         largest: usize,
     ) -> io::Result<Result<Arc<Self>, Gone>> {
         let (mut process, mut input, output) = Process::start(how)?;
-        input.write_all(&frame(start)).await.ok();
         let mut output = FrameReader::new(output, largest);
         let loading = async {
-            while let Ok(Some(frame)) = output.next().await {
-                if matches!(read(&frame), Ok(Said::Other(words)) if words.op == "ready") {
-                    return true;
-                }
-            }
-            false
+            input.write_all(&frame(start)).await.ok();
+            load(&mut output).await
         };
         match timeout(LOADING, loading).await {
-            Ok(true) => {}
-            Ok(false) => return Ok(Err(Gone(process.cause().await))),
+            Ok(Loading::Whole) => {}
+            Ok(Loading::Broken(cause)) => return Ok(Err(Gone(cause))),
+            Ok(Loading::Ended) => return Ok(Err(Gone(process.cause().await))),
             Err(_) => {
                 let cause = format!("it did not load within {} s", LOADING.as_secs());
                 return Ok(Err(Gone(cause)));
@@ -111,6 +111,8 @@ impl Many {
             stop: CancellationToken::new(),
             interrupts,
             stuck: AtomicUsize::new(0),
+            calls: AtomicUsize::new(0),
+            process: process.id(),
             words: Arc::clone(&process.words),
         });
         let running = Arc::clone(&this);
@@ -158,7 +160,7 @@ impl Many {
             tokio::select! {
                 frame = output.next() => match frame {
                     Ok(Some(frame)) => if let Err(error) = self.take(&frame) {
-                        break format!("it wrote into our pipe: {error}");
+                        tracing::warn!(%error, "a tool wrote into the pipe between us");
                     },
                     Ok(None) => break process.cause().await,
                     Err(error) => break error.to_string(),
@@ -190,7 +192,9 @@ impl Many {
 
     fn ended(&self, id: u64) -> Option<Arc<Waiting>> {
         self.words.end(id);
-        self.waiting.lock().remove(&id)
+        let waiting = self.waiting.lock().remove(&id)?;
+        waiting.over.cancel();
+        Some(waiting)
     }
 
     fn heard(self: &Arc<Self>, words: &Words<'_>) {
@@ -208,12 +212,15 @@ impl Many {
         let this = Arc::clone(self);
         self.tasks.spawn(async move {
             let person = question.is_for_a_person();
+            // While it waits, others may need the place; afterwards it goes on without one.
+            drop(waiting.place.lock().take());
             if person {
                 waiting.clock.lock().stop();
             }
             let answered = tokio::select! {
                 reply = waiting.call.answer(question) => Some(reply),
                 () = this.stop.cancelled() => None,
+                () = waiting.over.cancelled() => None,
             };
             if person {
                 waiting.clock.lock().go_on();
@@ -229,7 +236,7 @@ impl Many {
         self: &Arc<Self>,
         call: Call,
         limit: Duration,
-        place: tokio::sync::OwnedSemaphorePermit,
+        place: OwnedSemaphorePermit,
     ) -> Result<Option<Bytes>, Gone> {
         let (answer, answered) = oneshot::channel();
         let call = Arc::new(call);
@@ -237,11 +244,17 @@ impl Many {
             call: Arc::clone(&call),
             answer: Mutex::new(Some(answer)),
             clock: Mutex::default(),
+            place: Mutex::new(Some(place)),
+            over: CancellationToken::new(),
         });
+        self.calls.fetch_add(1, Ordering::Relaxed);
         self.words.begin(call.id, &call.tool);
         self.waiting.lock().insert(call.id, Arc::clone(&waiting));
-        let mut unanswered =
-            Unanswered { many: self, id: call.id, place: Some(place), done: false };
+        if self.is_gone() {
+            self.ended(call.id);
+            return Err(self.cause().await);
+        }
+        let mut unanswered = Unanswered { many: self, waiting: &waiting, done: false };
         if self.out.send(call.frame.clone()).await.is_err() {
             return Err(self.cause().await);
         }
@@ -281,10 +294,12 @@ impl Many {
     }
 
     /// Cancels a call: kindly, then by a signal, then with the whole process.
-    async fn cancel(self: Arc<Self>, id: u64, place: Option<tokio::sync::OwnedSemaphorePermit>) {
+    async fn cancel(self: Arc<Self>, waiting: Arc<Waiting>) {
+        let id = waiting.call.id;
         let still_runs = || self.waiting.lock().contains_key(&id);
         let note = format!(r#"{{"op":"cancel","id":{id}}}"#);
         self.out.send(frame(note.as_bytes())).await.ok();
+        let mut stuck = false;
         for (patience, step) in [(KIND, Step::Avoid), (GRACE, Step::Interrupt), (GRACE, Step::End)]
         {
             let end = Instant::now() + patience;
@@ -295,13 +310,35 @@ impl Many {
                 break;
             }
             match step {
-                Step::Avoid => drop(self.stuck.fetch_add(1, Ordering::AcqRel)),
+                Step::Avoid => {
+                    stuck = true;
+                    self.stuck.fetch_add(1, Ordering::AcqRel);
+                }
                 // Whatever keeps the loop busy is what runs just now: most likely the same call.
                 Step::Interrupt => drop(self.interrupts.try_send(())),
-                Step::End => self.close(),
+                Step::End => self.end_when_all_are_over().await,
             }
         }
-        drop(place);
+        if stuck {
+            self.stuck.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Many {
+    /// Ends the process as soon as nobody waits for any of its calls: one that will not be cancelled does
+    /// not take others with it.
+    async fn end_when_all_are_over(&self) {
+        while !self.is_gone() && self.waiting.lock().values().any(|it| !it.over.is_cancelled()) {
+            sleep(Duration::from_millis(20)).await;
+        }
+        self.close();
+    }
+
+    /// Whether it keeps four fifths of the memory it may have.
+    pub(super) fn is_worn(&self, limit: u64) -> bool {
+        self.calls.load(Ordering::Relaxed).is_multiple_of(16)
+            && resident(self.process).is_some_and(|it| limit / 5 * 4 < it)
     }
 }
 
@@ -328,8 +365,7 @@ impl Clock {
 /// A call without an answer; if it goes away like that, the tool is cancelled.
 struct Unanswered<'a> {
     many: &'a Arc<Many>,
-    id: u64,
-    place: Option<tokio::sync::OwnedSemaphorePermit>,
+    waiting: &'a Arc<Waiting>,
     done: bool,
 }
 
@@ -338,8 +374,9 @@ impl Drop for Unanswered<'_> {
         if self.done {
             return;
         }
-        let (many, id, place) = (Arc::clone(self.many), self.id, self.place.take());
-        self.many.tasks.spawn(async move { many.cancel(id, place).await });
+        self.waiting.over.cancel();
+        let (many, waiting) = (Arc::clone(self.many), Arc::clone(self.waiting));
+        self.many.tasks.spawn(async move { many.cancel(waiting).await });
     }
 }
 

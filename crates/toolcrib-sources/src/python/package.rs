@@ -51,21 +51,28 @@ const FILES: [(&str, &str); 29] = [
 /// another folder, so nobody ever sees half of one.
 pub(super) fn unpack(home: &Path) -> io::Result<PathBuf> {
     let folder = home.join(digest());
+    unpack_at(&folder)?;
+    Ok(folder)
+}
+
+/// Puts the package into this folder, unless it is there already.
+pub(super) fn unpack_at(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
-        return Ok(folder);
+        return Ok(());
     }
+    let home = folder.parent().unwrap_or(folder);
     let beside = home.join(format!(".{}-{}", digest(), fastrand::u64(..)));
     for (name, text) in FILES {
         let path = beside.join(name);
         fs::create_dir_all(path.parent().unwrap_or(&beside))?;
         fs::write(path, text)?;
     }
-    match fs::rename(&beside, &folder) {
-        Ok(()) => Ok(folder),
+    match fs::rename(&beside, folder) {
+        Ok(()) => Ok(()),
         // Somebody else was quicker.
         Err(_) if folder.is_dir() => {
             fs::remove_dir_all(&beside).ok();
-            Ok(folder)
+            Ok(())
         }
         Err(error) => {
             fs::remove_dir_all(&beside).ok();

@@ -25,25 +25,19 @@ pub(super) struct Places {
     many: Arc<Semaphore>,
     workers: usize,
     waiting: AtomicUsize,
+    /// How many processes for one call at a time there are.
+    alive: AtomicUsize,
 }
 
 impl Places {
     pub(super) fn new(workers: usize) -> Self {
         let (alone, many) = (Semaphore::new(workers).into(), Semaphore::new(MANY).into());
-        Self { alone, many, workers, waiting: AtomicUsize::new(0) }
+        Self { alone, many, workers, waiting: AtomicUsize::new(0), alive: AtomicUsize::new(0) }
     }
 
     /// A place for a call that has a process for itself.
     pub(super) async fn take(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, Failed> {
         self.wait(&self.alone, deadline, WAITING).await
-    }
-
-    /// A place again for a call that gave up its own. It has begun, and is not turned away.
-    pub(super) async fn take_back(
-        &self,
-        deadline: Instant,
-    ) -> Result<OwnedSemaphorePermit, Failed> {
-        self.wait(&self.alone, deadline, usize::MAX).await
     }
 
     /// A place for a call of an async tool.
@@ -57,6 +51,17 @@ impl Places {
     /// How many calls have a process for themselves just now.
     pub(super) fn in_use(&self) -> usize {
         self.workers.saturating_sub(self.alone.available_permits())
+    }
+
+    /// Counts a process for as long as what is returned lives.
+    pub(super) fn alive(self: &Arc<Self>) -> Alive {
+        self.alive.fetch_add(1, Ordering::AcqRel);
+        Alive(Arc::clone(self))
+    }
+
+    /// Whether one more process may be started for a call: calls that wait for others keep theirs.
+    pub(super) fn has_room(&self) -> bool {
+        self.alive.load(Ordering::Acquire) < 4 * self.workers + 8
     }
 
     async fn wait(
@@ -78,6 +83,16 @@ impl Places {
             Ok(Ok(place)) => Ok(place),
             _ => Err(Failed::Unavailable("busy: no Python process became free in time".to_owned())),
         }
+    }
+}
+
+/// One process.
+#[derive(Debug)]
+pub(super) struct Alive(Arc<Places>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.alive.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -36,12 +36,13 @@ impl Source for PythonSource {
     }
 
     fn problems(&self) -> Vec<Problem> {
+        let about = |subject: &str| subject.split(':').next().unwrap_or_default().to_owned();
         let is_mod =
-            |file: &str| self.engine.settings.mods.iter().any(|it| file.starts_with(&it.name));
+            |subject: &str| self.engine.settings.mods.iter().any(|it| it.name == about(subject));
         let listed = self.engine.listed.load();
         let ours = |it: &&Problem| match self.label.as_str() {
             WORKSPACE => !is_mod(&it.subject),
-            name => it.subject.split(':').next() == Some(name),
+            name => about(&it.subject) == name,
         };
         listed.problems.iter().filter(ours).cloned().collect()
     }

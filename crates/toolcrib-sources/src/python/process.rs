@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::package;
 use nix::{
     sys::signal::{Signal, kill, killpg},
     unistd::Pid,
@@ -80,6 +81,8 @@ struct Running {
 
 impl Process {
     pub(super) fn start(how: &Starting) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+        // Somebody may have tidied up.
+        package::unpack_at(&how.package)?;
         let mut command = Command::new(&how.interpreter);
         command.arg("-I").arg("-X").arg(option("pycache_prefix", &how.compiled));
         command.arg("-c").arg(BEGIN).arg(&how.package);
@@ -111,6 +114,15 @@ impl Process {
         if 1 < self.group {
             kill(Pid::from_raw(self.group), Signal::SIGINT).ok();
         }
+    }
+
+    /// Resolves when it has ended.
+    pub(super) async fn ended(&mut self) {
+        self.child.wait().await.ok();
+    }
+
+    pub(super) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
     }
 
     pub(super) fn id(&self) -> i32 {

@@ -1,10 +1,6 @@
 //! Edits are followed: a file that is saved is served a moment later.
 
-use std::{
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
 use notify::{Event, EventKind, RecursiveMode, Watcher, recommended_watcher};
 use tokio::{
@@ -12,7 +8,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{engine::Engine, loading::fingerprint};
+use super::{
+    engine::Engine,
+    loading::{Fingerprint, fingerprint},
+};
 
 /// An editor writes a file in several steps.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -20,14 +19,14 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// Where nobody tells us of changes, we look as often as this.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// Where Python itself could not be had, it is looked for again.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+
 /// Changes can be missed; now and then we look all the same.
 const LOOK_ANYWAY: Duration = Duration::from_secs(30);
 
 /// Loads anew whenever a file that matters has changed. Never returns.
-pub(super) async fn follow(
-    engine: &Arc<Engine>,
-    mut seen: Vec<(PathBuf, Option<SystemTime>, u64)>,
-) {
+pub(super) async fn follow(engine: &Arc<Engine>, mut seen: Fingerprint, mut worked: bool) {
     let folder = &engine.settings.workspace;
     let changed = Arc::new(Notify::new());
     let telling = Arc::clone(&changed);
@@ -48,13 +47,19 @@ pub(super) async fn follow(
                 told &= !part.is_dir() || watcher.watch(&part, RecursiveMode::Recursive).is_ok();
             }
         }
-        let patience = if told { LOOK_ANYWAY } else { LOOK };
+        let patience = match (told, worked) {
+            (false, _) => LOOK,
+            (true, false) => TRY_AGAIN,
+            (true, true) => LOOK_ANYWAY,
+        };
         timeout(patience, changed.notified()).await.ok();
         sleep(SETTLE).await;
-        let found = fingerprint(folder);
-        if found != seen {
+        let looked = folder.clone();
+        let found = tokio::task::spawn_blocking(move || fingerprint(&looked)).await;
+        let Ok(found) = found else { return };
+        if found != seen || !worked {
             seen = found;
-            engine.load().await;
+            worked = engine.load().await;
         }
     }
 }

@@ -13,11 +13,12 @@ use tokio::{
 use super::{
     call::{Call, Question},
     frames::{FrameReader, Said, frame, read},
+    places::Alive,
     process::{Process, Starting},
 };
 
 /// How long a process gets to load the files that are known to load.
-const LOADING: Duration = Duration::from_secs(60);
+pub(super) const LOADING: Duration = Duration::from_secs(60);
 
 /// How long a call that was interrupted gets to end.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
@@ -30,6 +31,8 @@ pub(super) struct Worker {
     output: FrameReader<ChildStdout>,
     /// How many calls it has run.
     pub(super) calls: u32,
+    /// Counts it.
+    pub(super) alive: Option<Alive>,
 }
 
 /// How a call went.
@@ -43,6 +46,29 @@ pub(super) enum Step {
     Cancelled,
 }
 
+/// How loading went.
+pub(super) enum Loading {
+    Whole,
+    /// A file that loaded before does not load now.
+    Broken(String),
+    Ended,
+}
+
+/// Reads until everything is loaded.
+pub(super) async fn load(output: &mut FrameReader<ChildStdout>) -> Loading {
+    let mut broken = None;
+    while let Ok(Some(frame)) = output.next().await {
+        let Ok(Said::Other(words)) = read(&frame) else { continue };
+        match (words.op.as_str(), broken.take()) {
+            ("failed", _) => broken = Some(format!("{}: {}", words.file, words.what)),
+            ("ready", None) => return Loading::Whole,
+            ("ready", Some(cause)) => return Loading::Broken(cause),
+            (_, known) => broken = known,
+        }
+    }
+    Loading::Ended
+}
+
 /// Why a process brought nothing.
 #[derive(Debug)]
 pub(super) struct Gone(pub(super) String);
@@ -54,7 +80,7 @@ impl Worker {
         // One that dies at once is heard of when it is read.
         input.write_all(&frame(start)).await.ok();
         let output = FrameReader::new(output, largest);
-        Ok(Self { process, input, output, calls: 0 })
+        Ok(Self { process, input, output, calls: 0, alive: None })
     }
 
     /// The next thing it says; none where it has ended.
@@ -64,21 +90,17 @@ impl Worker {
 
     /// Waits until it has loaded everything.
     pub(super) async fn loaded(mut self) -> Result<Self, Gone> {
-        let loading = async {
-            while let Some(frame) = self.next().await {
-                if let Ok(Said::Other(words)) = read(&frame)
-                    && words.op == "ready"
-                {
-                    return true;
-                }
-            }
-            false
-        };
-        match timeout(LOADING, loading).await {
-            Ok(true) => Ok(self),
-            Ok(false) => Err(Gone(self.process.cause().await)),
+        match timeout(LOADING, load(&mut self.output)).await {
+            Ok(Loading::Whole) => Ok(self),
+            Ok(Loading::Broken(cause)) => Err(Gone(cause)),
+            Ok(Loading::Ended) => Err(Gone(self.process.cause().await)),
             Err(_) => Err(Gone(format!("it did not load within {} s", LOADING.as_secs()))),
         }
+    }
+
+    /// Whether it has ended while nobody looked.
+    pub(super) fn is_gone(&mut self) -> bool {
+        self.process.has_ended()
     }
 
     pub(super) async fn write(&mut self, frame: &[u8]) -> Result<(), Gone> {
@@ -111,7 +133,7 @@ impl Worker {
                 },
                 // Of a call that was over before.
                 Ok(_) => {}
-                Err(error) => return Err(Gone(format!("it wrote into our pipe: {error}"))),
+                Err(error) => tracing::warn!(%error, "a tool wrote into the pipe between us"),
             }
         }
     }
@@ -126,8 +148,7 @@ impl Worker {
                 Ok(Said::Other(words)) if words.id == Some(id) && words.op == "cancelled" => {
                     return true;
                 }
-                Ok(_) => {}
-                Err(_) => return false,
+                Ok(_) | Err(_) => {}
             }
         }
         false

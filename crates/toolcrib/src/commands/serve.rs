@@ -110,13 +110,14 @@ impl Running {
         }
         let python = workspace.start_python(true, &terminal::installing).await;
         terminal::installed();
+        let servers = workspace.start(&workspace.server_names());
         terminal::wait_for_python(python.as_ref()).await;
         // Two tools of our own with one name: only their author can say which is meant.
         if let Err(conflict) = workspace.catalogue(&[], python.as_ref()) {
+            workspace.close().await;
             terminal::close(python).await;
             return Err(conflict.into());
         }
-        let servers = workspace.start(&workspace.server_names());
         let settings = Settings {
             name: "toolcrib".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

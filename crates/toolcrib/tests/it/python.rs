@@ -7,6 +7,7 @@ mod mods;
 mod interpreters;
 mod endurance;
 mod clients;
+mod siege;
 
 use std::{
     fs,
