@@ -1,11 +1,21 @@
 //! What goes over the pipe between us and a Python process: four bytes of length, then one JSON object.
 
-use std::io;
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
 use bytes::{Buf, Bytes, BytesMut};
+use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    process::ChildStdout,
+};
+
+/// How long we look for a frame without going to sleep.
+const AT_ONCE: Duration = Duration::from_micros(60);
 
 /// Reads frames.
 #[derive(Debug)]
@@ -45,6 +55,34 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
         self.buffer.advance(4);
         Ok(Some(self.buffer.split_to(length).freeze()))
+    }
+}
+
+impl FrameReader<ChildStdout> {
+    /// The next frame, which is expected at once: most calls are over sooner than a thread that sleeps could
+    /// be woken, so for a moment we look again and again.
+    pub(super) async fn next_at_once(&mut self) -> io::Result<Option<Bytes>> {
+        let begin = Instant::now();
+        let mut piece = [0; 4096];
+        loop {
+            if let Some(frame) = self.take()? {
+                return Ok(Some(frame));
+            }
+            match rustix::io::read(&self.from, &mut piece) {
+                Ok(0) => return Ok(None),
+                Ok(read) => {
+                    self.buffer.extend_from_slice(&piece[..read]);
+                    continue;
+                }
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if AT_ONCE < begin.elapsed() {
+                return self.next().await;
+            }
+            // Others, the process we wait for among them, may need the core.
+            std::thread::yield_now();
+        }
     }
 }
 

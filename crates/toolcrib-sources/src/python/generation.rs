@@ -30,8 +30,10 @@ use super::{
     worker::{Gone, LOADING, Step, Worker},
 };
 
-/// After so many calls a process is replaced, whatever it has let leak.
+/// After so many calls a process is replaced, whatever it has let leak; but not while it is young: starting
+/// one costs as much as thousands of small calls.
 const CALLS: u32 = 1000;
+const YOUNG: Duration = Duration::from_secs(60);
 
 /// How long a person may think about what a tool asks.
 const THINKING: Duration = Duration::from_secs(600);
@@ -360,12 +362,13 @@ impl Generation {
 
     /// Whether a process should run no further call.
     fn is_worn(&self, worker: &Worker) -> bool {
+        let old = CALLS <= worker.calls && YOUNG <= worker.begin.elapsed();
         let Some(limit) = self.settings.memory.filter(|_| worker.calls.is_multiple_of(16)) else {
-            return CALLS <= worker.calls;
+            return old;
         };
         let held = resident(worker.process.id()).unwrap_or_default();
         // One that keeps four fifths of what it may have will not do the next call well.
-        CALLS <= worker.calls || limit / 5 * 4 < held
+        old || limit / 5 * 4 < held
     }
 }
 

@@ -31,6 +31,8 @@ pub(super) struct Worker {
     output: FrameReader<ChildStdout>,
     /// How many calls it has run.
     pub(super) calls: u32,
+    /// When it was started.
+    pub(super) begin: Instant,
     /// Counts it.
     pub(super) alive: Option<Alive>,
 }
@@ -80,7 +82,7 @@ impl Worker {
         // One that dies at once is heard of when it is read.
         input.write_all(&frame(start)).await.ok();
         let output = FrameReader::new(output, largest);
-        Ok(Self { process, input, output, calls: 0, alive: None })
+        Ok(Self { process, input, output, calls: 0, begin: Instant::now(), alive: None })
     }
 
     /// The next thing it says; none where it has ended.
@@ -113,7 +115,7 @@ impl Worker {
     /// Reads what a call says until something has to be done.
     pub(super) async fn step(&mut self, call: &Call) -> Result<Step, Gone> {
         loop {
-            let frame = match self.output.next().await {
+            let frame = match self.output.next_at_once().await {
                 Ok(Some(frame)) => frame,
                 Ok(None) => return Err(Gone(self.process.cause().await)),
                 Err(error) => return Err(Gone(error.to_string())),
