@@ -31,7 +31,7 @@ class Writing(unittest.TestCase):
                 self.writer.finish(7)
                 self.assertEqual(self.lengths(), expected)
         self.writer.write("x" * 8192)
-        self.assertEqual(len(self.writer.unfinished[7]), 8192)
+        self.assertEqual([len(rest) for rest in self.writer.unfinished.values()], [8192])
 
     def test_a_huge_line_without_an_end_takes_no_longer_than_one_with_an_end(self):
         def seconds(text):

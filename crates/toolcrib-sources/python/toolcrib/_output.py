@@ -14,7 +14,7 @@ _STDERR = 2
 
 
 class LineWriter(io.TextIOBase):
-    """Stands in for `sys.stdout` and `sys.stderr`. An unfinished line is kept, per call, until it ends."""
+    """Stands in for `sys.stdout` and `sys.stderr`. An unfinished line is kept, per call and thread, until it ends."""
 
     encoding = "utf-8"
     errors = "backslashreplace"
@@ -34,8 +34,10 @@ class LineWriter(io.TextIOBase):
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         call = self._current_call()
+        # `print` writes a text and its line end apart: two threads must not share half a line.
+        key = call, threading.get_ident()
         with self._lock:
-            lines = (self.unfinished.pop(call, "") + text).split("\n")
+            lines = (self.unfinished.pop(key, "") + text).split("\n")
             rest = lines.pop()
             if len(rest) > LONGEST_LINE:
                 # All but the last piece is out at once; `_write_lines` cuts it.
@@ -43,7 +45,7 @@ class LineWriter(io.TextIOBase):
                 lines.append(rest[:whole])
                 rest = rest[whole:]
             if rest:
-                self.unfinished[call] = rest
+                self.unfinished[key] = rest
             if lines:
                 _write_lines(call, lines)
         return len(text)
@@ -51,9 +53,8 @@ class LineWriter(io.TextIOBase):
     def finish(self, call):
         """The call is over: what is unfinished is a line now."""
         with self._lock:
-            rest = self.unfinished.pop(call, None)
-            if rest:
-                _write_lines(call, [rest])
+            for key in [key for key in self.unfinished if key[0] == call]:
+                _write_lines(call, [self.unfinished.pop(key)])
 
     def flush(self):
         """Finished lines are out already; half a line would be taken for a whole one."""

@@ -1,9 +1,10 @@
 //! One call of a Python tool: what is said to the process, who hears how it goes on, and whom it may ask.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
+use tokio::time::timeout;
 use toolcrib_catalogue::{CallContext, CallError, Json};
 use toolcrib_wire::{
     json::{member, scan},
@@ -14,6 +15,9 @@ use super::{
     Settings,
     frames::{Words, frame},
 };
+
+/// How long a person may think about what a tool asks.
+const THINKING: Duration = Duration::from_secs(600);
 
 /// One call.
 #[derive(Debug)]
@@ -133,7 +137,10 @@ impl Call {
         let listener = self.context.listener.as_ref();
         let answering = listener.and_then(|it| it.asked(method, Some(params)));
         let answering = answering.ok_or("the client that called cannot be asked")?;
-        answering.await.map_err(|error| said(&error))
+        match timeout(THINKING, answering).await {
+            Ok(answer) => answer.map_err(|error| said(&error)),
+            Err(_) => Err(format!("nobody answered within {} minutes", THINKING.as_secs() / 60)),
+        }
     }
 }
 

@@ -35,9 +35,6 @@ use super::{
 const CALLS: u32 = 1000;
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// How long a person may think about what a tool asks.
-const THINKING: Duration = Duration::from_secs(600);
-
 /// How a tool of this generation is run.
 #[derive(Debug, Clone)]
 pub(super) struct Served {
@@ -379,7 +376,7 @@ pub(super) fn resident(process: i32) -> Option<u64> {
     Some(pages * 4096)
 }
 
-/// A process that runs a call. If the call is given up, it is interrupted, and ended if that does not help.
+/// A process that runs a call. If the call is given up, it is interrupted and ended.
 struct Hold<'a> {
     generation: &'a Arc<Generation>,
     worker: Option<Worker>,
@@ -420,9 +417,15 @@ impl Hold<'_> {
         // While it waits, others may need the place; afterwards it goes on without one.
         self.place = None;
         let Some(worker) = self.worker.as_mut() else { return Err(Failed::Late) };
-        let end = if person { begin + THINKING } else { deadline };
+        let answering = async {
+            // A person has a time of his own.
+            if person {
+                return Ok(call.answer(question).await);
+            }
+            timeout_at(deadline, call.answer(question)).await.map_err(|_late| Failed::Late)
+        };
         let reply = tokio::select! {
-            reply = timeout_at(end, call.answer(question)) => Some(reply.map_err(|_late| Failed::Late)?),
+            reply = answering => Some(reply?),
             () = worker.process.ended() => None,
         };
         let Some(reply) = reply else {
@@ -443,14 +446,10 @@ impl Drop for Hold<'_> {
         let Some(mut worker) = self.worker.take() else { return };
         let (generation, place, id) = (Arc::clone(self.generation), self.place.take(), self.id);
         self.generation.how.tasks.spawn(async move {
-            let usable = worker.interrupt(id).await;
-            worker.process.words.end(id);
-            if usable {
-                worker.calls += 1;
-                generation.give_back(worker);
-            } else {
-                drop(worker);
-            }
+            // It is asked first, so that it can clean up; then it goes, with all that it started. Whatever
+            // it was in the middle of, no further call is to find.
+            worker.interrupt(id).await;
+            drop(worker);
             drop(place);
             generation.replenish();
         });

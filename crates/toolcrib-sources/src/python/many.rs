@@ -255,9 +255,11 @@ impl Many {
             return Err(self.cause().await);
         }
         let mut unanswered = Unanswered { many: self, waiting: &waiting, done: false };
-        if self.out.send(call.frame.clone()).await.is_err() {
-            return Err(self.cause().await);
-        }
+        let running = async {
+            // A process that does not read keeps nobody longer than its answer would.
+            self.out.send(call.frame.clone()).await.ok()?;
+            answered.await.ok()
+        };
         let late = async {
             let begin = Instant::now();
             loop {
@@ -270,18 +272,13 @@ impl Many {
             }
         };
         let answered = tokio::select! {
-            answered = answered => Some(answered),
+            answered = running => Some(answered),
             () = late => None,
         };
+        unanswered.done = answered.is_some();
         match answered {
-            Some(Ok(result)) => {
-                unanswered.done = true;
-                Ok(Some(result))
-            }
-            Some(Err(_)) => {
-                unanswered.done = true;
-                Err(self.cause().await)
-            }
+            Some(Some(result)) => Ok(Some(result)),
+            Some(None) => Err(self.cause().await),
             None => Ok(None),
         }
     }

@@ -140,19 +140,16 @@ impl Worker {
         }
     }
 
-    /// Interrupts a call. Says whether the process can be used again.
-    pub(super) async fn interrupt(&mut self, id: u64) -> bool {
+    /// Interrupts a call, and gives it a moment to end.
+    pub(super) async fn interrupt(&mut self, id: u64) {
         self.process.interrupt();
         let end = Instant::now() + GRACE;
         while let Ok(Some(frame)) = timeout_at(end, self.next()).await {
             match read(&frame) {
-                Ok(Said::Result { id: ended, .. }) if ended == id => return true,
-                Ok(Said::Other(words)) if words.id == Some(id) && words.op == "cancelled" => {
-                    return true;
-                }
+                Ok(Said::Result { id: ended, .. }) if ended == id => return,
+                Ok(Said::Other(words)) if words.id == Some(id) && words.op == "cancelled" => return,
                 Ok(_) | Err(_) => {}
             }
         }
-        false
     }
 }

@@ -244,3 +244,44 @@ fn a_result_that_does_not_fit_its_output_schema_is_told() {
     let check = toolcrib(folder.path(), &["check", "--json"]).json();
     assert!(check["problems"][0]["message"].as_str().unwrap().contains("odd: its output schema"));
 }
+
+#[test]
+fn progress_and_logs_reach_the_client_before_the_answer() {
+    let folder = super::workspace(
+        "@tool\nasync def steps():\n    yield Progress(1, 3, 'one')\n    yield Progress(2, 3)\n    yield 'done'\n\
+         @tool\ndef plain(ctx: Context) -> str:\n    ctx.progress(1)\n    ctx.warning('careful')\n    return 'done'\n",
+    );
+    let serving = Serving::start(folder.path());
+    let session = serving.session(&[], "2025-11-25");
+    let heard = |tool: &str| -> Vec<Value> {
+        let call = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call",
+            "params": { "name": tool, "arguments": {}, "_meta": { "progressToken": "t" } } });
+        let headers = [
+            ("Mcp-Session-Id", session.as_str()),
+            ("Accept", "application/json, text/event-stream"),
+        ];
+        let body = serving.post(&headers, &call).body;
+        let lines = body.lines().filter_map(|it| it.strip_prefix("data: "));
+        lines.filter_map(|it| serde_json::from_str(it).ok()).collect()
+    };
+    let steps = heard("steps");
+    let progress: Vec<&Value> = steps
+        .iter()
+        .filter(|it| it["method"] == "notifications/progress")
+        .map(|it| &it["params"])
+        .collect();
+    assert_eq!(
+        progress,
+        [
+            &json!({ "progressToken": "t", "progress": 1, "total": 3, "message": "one" }),
+            &json!({ "progressToken": "t", "progress": 2, "total": 3 }),
+        ]
+    );
+    assert_eq!(steps.last().unwrap()["result"]["content"][0]["text"], "done");
+    let plain = heard("plain");
+    assert_eq!(plain[0]["params"]["progress"], 1);
+    assert_eq!(
+        plain[1]["params"],
+        json!({ "level": "warning", "logger": "plain", "data": "careful" })
+    );
+}

@@ -222,3 +222,62 @@ fn a_killed_gateway_leaves_no_python_behind() {
     };
     soon("all have ended", || workers.iter().all(|&id| !alive(id)));
 }
+
+#[test]
+fn a_call_that_uses_too_much_time_of_the_processor_is_told() {
+    let folder = workspace(
+        "@tool\ndef burn() -> str:\n    while True:\n        pass\n@tool\ndef a() -> str:\n    return 'a'\n",
+    );
+    folder.write("network.yaml", "python: { cpu: 1s, timeout: 30s }\n");
+    let serving = Serving::start(folder.path());
+    let mut caller = Caller::new(&serving);
+    let said = caller.error("burn", &json!({}));
+    assert!(said.contains("CPU time"), "{said}");
+    assert_eq!(caller.text("a", &json!({})), "a");
+}
+
+#[test]
+fn a_call_that_is_given_up_disturbs_no_other() {
+    let folder = faulty("infinite_loop");
+    let serving = Serving::start(folder.path());
+    std::thread::scope(|scope| {
+        let mut looping = Caller::new(&serving);
+        let given_up = scope.spawn(move || looping.error("loop_on", &json!({})));
+        let mut caller = Caller::new(&serving);
+        while !given_up.is_finished() {
+            assert_eq!(caller.text("echo", &json!({ "value": "x" })), "x");
+            assert_eq!(caller.text("echo_later", &json!({ "value": "y" })), "y");
+        }
+        assert!(given_up.join().unwrap().contains("no answer within"));
+    });
+}
+
+/// Only where a group of processes can be bounded. Nothing of the kind is ever run without that.
+#[test]
+fn a_fork_bomb_stays_in_its_group() {
+    let group =
+        std::path::PathBuf::from(format!("/sys/fs/cgroup/pids/toolcrib-{}", std::process::id()));
+    if fs::create_dir(&group).is_err() || !group.join("pids.max").exists() {
+        fs::remove_dir(&group).ok();
+        println!("NOT RUN: no group of processes can be bounded here, so no fork bomb is tried");
+        return;
+    }
+    fs::write(group.join("pids.max"), "100").unwrap();
+    let folder = workspace(
+        "import os\n@tool\ndef bomb() -> str:\n    for _ in range(12):\n        try:\n            os.fork()\n        \
+         except OSError:\n            pass\n    import time\n    time.sleep(60)\n    return ''\n",
+    );
+    folder.write("network.yaml", "python: { timeout: 2s }\n");
+    let mut command = Command::new("sh");
+    let script = format!(
+        "echo $$ > {}/cgroup.procs; exec {} serve --listen 127.0.0.1:0",
+        group.display(),
+        env!("CARGO_BIN_EXE_toolcrib")
+    );
+    command.args(["-c", &script]).current_dir(folder.path()).stderr(Stdio::null());
+    let serving = Serving::run(&mut command);
+    Caller::new(&serving).error("bomb", &json!({}));
+    soon("all have ended", || descendants(serving.child.id()).len() < 10);
+    drop(serving);
+    soon("the group is empty", || fs::remove_dir(&group).is_ok());
+}
