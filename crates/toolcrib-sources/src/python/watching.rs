@@ -20,7 +20,7 @@ const SETTLE: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Where Python itself could not be had, it is looked for again.
-const TRY_AGAIN: Duration = Duration::from_secs(5);
+const TRY_AGAIN: Duration = Duration::from_secs(2);
 
 /// Changes can be missed; now and then we look all the same.
 const LOOK_ANYWAY: Duration = Duration::from_secs(30);
@@ -37,6 +37,7 @@ pub(super) async fn follow(engine: &Arc<Engine>, mut seen: Fingerprint, mut work
     });
     let mut watcher =
         watcher.inspect_err(|error| tracing::debug!(%error, "nobody tells of edits")).ok();
+    let mut again = false;
     loop {
         let mut told = watcher.is_some();
         if let Some(watcher) = &mut watcher {
@@ -47,6 +48,15 @@ pub(super) async fn follow(engine: &Arc<Engine>, mut seen: Fingerprint, mut work
                 told &= !part.is_dir() || watcher.watch(&part, RecursiveMode::Recursive).is_ok();
             }
         }
+        // Looked at after it is watched: nothing falls between the two.
+        let looked = folder.clone();
+        let found = tokio::task::spawn_blocking(move || fingerprint(&looked)).await;
+        let Ok(found) = found else { return };
+        if found != seen || again {
+            seen = found;
+            worked = engine.load().await;
+        }
+        again = !worked;
         let patience = match (told, worked) {
             (false, _) => LOOK,
             (true, false) => TRY_AGAIN,
@@ -54,12 +64,5 @@ pub(super) async fn follow(engine: &Arc<Engine>, mut seen: Fingerprint, mut work
         };
         timeout(patience, changed.notified()).await.ok();
         sleep(SETTLE).await;
-        let looked = folder.clone();
-        let found = tokio::task::spawn_blocking(move || fingerprint(&looked)).await;
-        let Ok(found) = found else { return };
-        if found != seen || !worked {
-            seen = found;
-            worked = engine.load().await;
-        }
     }
 }
