@@ -40,9 +40,16 @@ enum Amount {
     Text(String),
 }
 
-/// One entry of `mods`.
+/// One entry of `mods`: a name, or a name with what belongs to it.
 #[derive(Deserialize)]
-pub(crate) struct WrittenMod {
+#[serde(untagged)]
+pub(crate) enum WrittenMod {
+    Name(String),
+    Whole(WholeMod),
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WholeMod {
     name: String,
     #[serde(default = "yes")]
     enabled: bool,
@@ -136,7 +143,11 @@ pub(crate) fn resolve(
     }
     settings.interpreters = interpreters(written.interpreter, folder, lookup);
     set_environment(&mut settings, written.env, lookup, problems);
-    for written in mods.into_iter().filter(|it| it.enabled) {
+    let whole = |it: WrittenMod| match it {
+        WrittenMod::Name(name) => WholeMod { name, enabled: true, config: Value::Null },
+        WrittenMod::Whole(whole) => whole,
+    };
+    for written in mods.into_iter().map(whole).filter(|it| it.enabled) {
         let name = written.name.trim();
         if name.is_empty() || name == "tools" || name.contains(['\0', ':']) {
             let message = format!("`{}` is the name of no module", name.escape_debug());
@@ -149,7 +160,7 @@ pub(crate) fn resolve(
     Ok(settings)
 }
 
-fn used(written: WrittenMod) -> ModSettings {
+fn used(written: WholeMod) -> ModSettings {
     let config = if written.config.is_object() { Json::of(&written.config).ok() } else { None };
     ModSettings { name: written.name, config: config.unwrap_or_else(Json::empty_object) }
 }

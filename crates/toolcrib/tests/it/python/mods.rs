@@ -43,6 +43,14 @@ fn a_mod_serves_tools_and_gets_its_config() {
 }
 
 #[test]
+fn a_mod_may_be_named_by_a_bare_word() {
+    let folder = with_mod("mods: [mods.search_mod]\n");
+    folder.write("mods/search_mod.py", MOD.replace("{self.config['prefix']}", "bare "));
+    let run = toolcrib(folder.path(), &["call", "search", "query=y"]);
+    assert_eq!(run.out, "bare y\n", "{}", run.transcript());
+}
+
+#[test]
 fn an_openagents_file_names_its_mods_under_network() {
     let folder = with_mod(
         "network:\n  name: n\n  mods:\n    - { name: mods.search_mod, enabled: true, config: { prefix: '' } }\n    \
