@@ -9,10 +9,20 @@ use std::{
 const MAY_USE: &[(&str, &[&str])] = &[
     ("toolcrib-catalogue", &[]),
     ("toolcrib-wire", &[]),
-    ("toolcrib-sources", &["toolcrib-catalogue", "toolcrib-wire"]),
-    ("toolcrib-server", &["toolcrib-catalogue", "toolcrib-wire"]),
-    ("toolcrib-testkit", &["toolcrib-wire"]),
-    ("toolcrib", &["toolcrib-catalogue", "toolcrib-server", "toolcrib-sources", "toolcrib-wire"]),
+    ("toolcrib-bus", &[]),
+    ("toolcrib-sources", &["toolcrib-bus", "toolcrib-catalogue", "toolcrib-wire"]),
+    ("toolcrib-server", &["toolcrib-bus", "toolcrib-catalogue", "toolcrib-wire"]),
+    ("toolcrib-testkit", &["toolcrib-bus", "toolcrib-wire"]),
+    (
+        "toolcrib",
+        &[
+            "toolcrib-bus",
+            "toolcrib-catalogue",
+            "toolcrib-server",
+            "toolcrib-sources",
+            "toolcrib-wire",
+        ],
+    ),
 ];
 
 /// What a crate may not depend on at all, so that it stays what it is.

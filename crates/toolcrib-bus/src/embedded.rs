@@ -1,0 +1,393 @@
+//! The bus that needs nothing else: one file, one thread that writes, and what it wrote last in memory.
+
+use std::{
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot};
+
+use crate::{
+    Bus, BusError, BusState, ConsumerName, ConsumerState, DeadLetter, Delivery, Event, Filter,
+    Follow, Outcome, Receipt, Record, Settled, Start, Wish,
+    bus::BoxFuture,
+    consumers::{self, Fetched},
+    event::now_ms,
+    follower::{Follower, Readers},
+    store,
+    tail::Tail,
+    writer::{Health, Queue, Scene, Sweep, Writer},
+};
+
+/// How a bus keeps its events.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// So long.
+    pub retain: Duration,
+    /// And so many bytes of them at most.
+    pub max_size: u64,
+    /// The largest event, envelope and all.
+    pub max_event: usize,
+    /// So many pages of the write-ahead log are brought into the file at a time.
+    pub checkpoint: u32,
+    /// For tests that show what it is good for.
+    #[doc(hidden)]
+    pub synchronous: Synchronous,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            retain: Duration::from_secs(30 * 24 * 3600),
+            max_size: 1 << 30,
+            max_event: 1 << 20,
+            checkpoint: 2000,
+            synchronous: Synchronous::Full,
+        }
+    }
+}
+
+/// When the disk is waited for.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Synchronous {
+    /// With every transaction.
+    Full,
+    /// Now and then. What was answered can be lost.
+    Normal,
+}
+
+/// A bus in one file.
+pub struct Embedded {
+    path: PathBuf,
+    settings: Settings,
+    queue: Arc<Queue>,
+    tail: Arc<Tail>,
+    health: Arc<Health>,
+    readers: Arc<Readers>,
+    /// Something that was out can be had again.
+    released: Arc<Notify>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Embedded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Embedded").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Embedded {
+    /// Opens the file, or makes it. Nobody else may write to it.
+    pub fn open(path: &Path, settings: Settings) -> Result<Self, BusError> {
+        let unusable =
+            |cause: String| BusError::Unavailable(format!("`{}`: {cause}", path.display()));
+        let opened = store::open(path, settings.synchronous).and_then(|it| {
+            let (first, last) = store::ends(&it)?;
+            // Whoever had fetched something is gone: it can be had again.
+            it.execute("UPDATE pending SET due = 0", [])?;
+            Ok((it, first, last))
+        });
+        let (connection, first, last) = opened.map_err(|error| unusable(error.to_string()))?;
+        let tail = Arc::new(Tail::new(first, last));
+        let (queue, health) = (Arc::new(Queue::new()), Arc::new(Health::default()));
+        let writer = Writer {
+            path: path.to_owned(),
+            synchronous: settings.synchronous,
+            queue: Arc::clone(&queue),
+            tail: Arc::clone(&tail),
+            health: Arc::clone(&health),
+            checkpoint: settings.checkpoint,
+            sweep: sweep(&settings),
+            begin: Instant::now(),
+            pages: 0,
+            together: 1,
+            took: Duration::ZERO,
+        };
+        let thread = std::thread::Builder::new().name("events".to_owned());
+        let thread = thread.spawn(move || writer.run(connection));
+        let thread = thread.map_err(|error| unusable(error.to_string()))?;
+        Ok(Self {
+            path: path.to_owned(),
+            settings,
+            queue,
+            tail,
+            health,
+            readers: Arc::new(Readers::new(path.to_owned())),
+            released: Arc::default(),
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    async fn fetch_within(&self, wish: &Wish, wait: Duration) -> Result<Vec<Delivery>, BusError> {
+        let end = tokio::time::Instant::now() + wait;
+        let mut ends = self.tail.watch();
+        loop {
+            let released = self.released.notified();
+            ends.mark_unchanged();
+            let (fetched, due) = self.fetch_now(wish).await?;
+            if !fetched.deliveries.is_empty() {
+                return Ok(fetched.deliveries);
+            }
+            if fetched.more {
+                continue;
+            }
+            let end = due.map_or(end, |due| end.min(tokio::time::Instant::now() + due));
+            tokio::select! {
+                changed = ends.wait_for(|it| it.closed || fetched.cursor < it.last) => {
+                    if changed.map_err(|_closed| BusError::Closed)?.closed {
+                        return Err(BusError::Closed);
+                    }
+                }
+                () = released => {}
+                () = tokio::time::sleep_until(end) => {
+                    // What was out may be due just now, and then there is something after all.
+                    if due.is_none_or(|it| wait < it) {
+                        return Ok(Vec::new());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn fetch_now(&self, wish: &Wish) -> Result<(Fetched, Option<Duration>), BusError> {
+        let asked = wish.clone();
+        let work = move |scene: &mut Scene<'_>| {
+            let clock = scene.clock;
+            let found = consumers::fetch(scene.change, &asked, clock)?;
+            Ok(found.map(|it| {
+                let due = it.due.map(|due| Duration::from_millis(due.saturating_sub(clock) + 1));
+                (it, due)
+            }))
+        };
+        let (queue, released) = (Arc::clone(&self.queue), Arc::clone(&self.released));
+        let consumer = wish.consumer.clone();
+        let back = move |(it, _): (Fetched, Option<Duration>)| {
+            give_back(&queue, &released, consumer, &it.deliveries);
+        };
+        let answer = self.queue.submit(work, Some(Box::new(back.clone())))?;
+        Fetching { answer, back: Some(back) }.taken().await
+    }
+}
+
+/// Deliveries that are on their way to somebody who may not wait for them.
+struct Fetching<T, B: FnOnce(T)> {
+    answer: oneshot::Receiver<Result<T, BusError>>,
+    back: Option<B>,
+}
+
+impl<T, B: FnOnce(T)> Fetching<T, B> {
+    async fn taken(mut self) -> Result<T, BusError> {
+        (&mut self.answer).await.unwrap_or(Err(BusError::Closed))
+    }
+}
+
+impl<T, B: FnOnce(T)> Drop for Fetching<T, B> {
+    fn drop(&mut self) {
+        self.answer.close();
+        if let (Ok(Ok(found)), Some(back)) = (self.answer.try_recv(), self.back.take()) {
+            back(found);
+        }
+    }
+}
+
+/// Nobody took these.
+fn give_back(
+    queue: &Queue,
+    released: &Arc<Notify>,
+    consumer: ConsumerName,
+    deliveries: &[Delivery],
+) {
+    if deliveries.is_empty() {
+        return;
+    }
+    let outcomes: Vec<_> = deliveries.iter().map(|it| (it.record.seq, Outcome::Unseen)).collect();
+    let released = Arc::clone(released);
+    let work = move |scene: &mut Scene<'_>| {
+        let settled = consumers::settle(scene.change, &consumer, &outcomes, scene.clock)?;
+        released.notify_waiters();
+        Ok(Ok(settled))
+    };
+    drop(queue.submit(work, None));
+}
+
+/// Removes what is older than it may be, and consumers that nobody uses.
+fn sweep(settings: &Settings) -> Sweep {
+    let retain = u64::try_from(settings.retain.as_millis()).unwrap_or(u64::MAX);
+    let max_size = settings.max_size;
+    Box::new(move |scene| {
+        let before = now_ms().saturating_sub(retain);
+        let gone = store::retain(scene.change, before, max_size, u64::MAX >> 1)?;
+        let idle = consumers::forget_idle(scene.change, before)?;
+        if 0 < gone + idle {
+            tracing::info!(events = gone, consumers = idle, "what is too old was removed");
+        }
+        Ok(())
+    })
+}
+
+impl Bus for Embedded {
+    fn append(&self, event: Event) -> BoxFuture<'_, Result<Receipt, BusError>> {
+        Box::pin(async move {
+            let (size, most) = (event.text().len(), self.settings.max_event);
+            if most < size {
+                return Err(BusError::TooLarge { size, most });
+            }
+            let work = move |scene: &mut Scene<'_>| {
+                let seq = scene.last + 1;
+                let receipt = store::append(scene.change, &event, seq)?;
+                if receipt.as_ref().is_ok_and(|it| !it.again) {
+                    scene.last = seq;
+                    let Event { name, id, at, text, .. } = event;
+                    scene.appended.push(Arc::new(Record { seq, name, id, at, text }));
+                }
+                Ok(receipt)
+            };
+            self.queue.ask(work).await
+        })
+    }
+
+    fn follow(
+        &self,
+        filter: Filter,
+        start: Start,
+    ) -> BoxFuture<'_, Result<Box<dyn Follow>, BusError>> {
+        let ends = self.tail.watch();
+        let now = self.tail.ends();
+        let cursor = match start {
+            Start::First => now.first - 1,
+            Start::At(seq) => seq.saturating_sub(1).min(now.last),
+            Start::New => now.last,
+        };
+        let (tail, readers) = (Arc::clone(&self.tail), Arc::clone(&self.readers));
+        let follower = Follower { tail, readers, ends, filter, cursor };
+        Box::pin(async move { Ok(Box::new(follower) as Box<dyn Follow>) })
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        wish: &'a Wish,
+        wait: Duration,
+    ) -> BoxFuture<'a, Result<Vec<Delivery>, BusError>> {
+        Box::pin(self.fetch_within(wish, wait))
+    }
+
+    fn settle<'a>(
+        &'a self,
+        consumer: &'a ConsumerName,
+        outcomes: Vec<(u64, Outcome)>,
+    ) -> BoxFuture<'a, Result<Settled, BusError>> {
+        let consumer = consumer.clone();
+        Box::pin(async move {
+            let settled = self.queue.ask(move |scene| {
+                consumers::settle(scene.change, &consumer, &outcomes, scene.clock).map(Ok)
+            });
+            let settled = settled.await?;
+            self.released.notify_waiters();
+            Ok(settled)
+        })
+    }
+
+    fn consumers(&self) -> BoxFuture<'_, Result<Vec<ConsumerState>, BusError>> {
+        Box::pin(self.readers.read(consumers::all))
+    }
+
+    fn dead<'a>(
+        &'a self,
+        consumer: &'a ConsumerName,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DeadLetter>, BusError>> {
+        let consumer = consumer.clone();
+        Box::pin(self.readers.read(move |it| consumers::dead(it, &consumer, limit)))
+    }
+
+    fn revive<'a>(&'a self, consumer: &'a ConsumerName) -> BoxFuture<'a, Result<usize, BusError>> {
+        let consumer = consumer.clone();
+        Box::pin(async move {
+            let work =
+                move |scene: &mut Scene<'_>| consumers::revive(scene.change, &consumer).map(Ok);
+            let count = self.queue.ask(work).await?;
+            self.released.notify_waiters();
+            Ok(count)
+        })
+    }
+
+    fn forget<'a>(&'a self, consumer: &'a ConsumerName) -> BoxFuture<'a, Result<bool, BusError>> {
+        let consumer = consumer.clone();
+        Box::pin(self.queue.ask(move |scene| consumers::forget(scene.change, &consumer).map(Ok)))
+    }
+
+    fn state(&self) -> BusState {
+        BusState { failing: self.health.failing(), waiting: None, last: self.tail.ends().last }
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.readers.close();
+            self.queue.close();
+            let thread = self.thread.lock().take();
+            if let Some(thread) = thread {
+                tokio::task::spawn_blocking(move || thread.join()).await.ok();
+            }
+        })
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+/// What was found when a whole file was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// So many events are as they were written.
+    pub events: u64,
+    /// The oldest that is kept, and the last.
+    pub first: u64,
+    /// The last there is.
+    pub last: u64,
+    /// These are not as they were written, or gone.
+    pub damaged: Vec<RangeInclusive<u64>>,
+    /// What SQLite finds wrong with the file.
+    pub faults: Vec<String>,
+}
+
+impl Verified {
+    /// Reads a whole file, which may be in use.
+    pub fn of(path: &Path) -> Result<Self, BusError> {
+        let unusable =
+            |cause: String| BusError::Unavailable(format!("`{}`: {cause}", path.display()));
+        let connection = store::open_to_read(path).map_err(|error| unusable(error.to_string()))?;
+        let mut found = Self::default();
+        let read = |connection: &rusqlite::Connection, found: &mut Self| {
+            let mut query = connection.prepare("PRAGMA integrity_check(20)")?;
+            let faults = query.query_map([], |row| row.get::<_, String>(0))?;
+            found.faults = faults.filter_map(Result::ok).filter(|it| it != "ok").collect();
+            (found.first, found.last) = store::ends(connection)?;
+            let mut after = found.first.saturating_sub(1);
+            loop {
+                let (page, _) = store::page(connection, after, 1000)?;
+                found.events += page.records.len() as u64;
+                found.damaged.extend(page.damaged);
+                if page.passed <= after {
+                    return Ok::<_, rusqlite::Error>(());
+                }
+                after = page.passed;
+            }
+        };
+        if let Err(error) = read(&connection, &mut found) {
+            found.faults.push(store::said(&error));
+        }
+        Ok(found)
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_good(&self) -> bool {
+        self.damaged.is_empty() && self.faults.is_empty()
+    }
+}

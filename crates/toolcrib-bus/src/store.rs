@@ -1,0 +1,290 @@
+//! The file: one SQLite database in WAL mode. Every row carries a checksum over all it says, so that what
+//! a disk changed is never served.
+
+use std::{ops::RangeInclusive, path::Path};
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, params};
+
+use crate::{BusError, Event, Receipt, Record, embedded::Synchronous};
+
+/// What this code reads and writes. A file of a later one is left alone.
+const VERSION: i64 = 1;
+
+const TABLES: &str = "
+    CREATE TABLE events(
+        seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, at INTEGER NOT NULL,
+        event TEXT NOT NULL, crc INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE consumers(
+        name TEXT PRIMARY KEY, filter TEXT NOT NULL, cursor INTEGER NOT NULL, missed INTEGER NOT NULL,
+        seen INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE pending(
+        consumer TEXT NOT NULL, seq INTEGER NOT NULL, attempts INTEGER NOT NULL, due INTEGER NOT NULL,
+        PRIMARY KEY (consumer, seq)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE dead(
+        consumer TEXT NOT NULL, seq INTEGER NOT NULL, attempts INTEGER NOT NULL, reason TEXT NOT NULL,
+        at INTEGER NOT NULL, PRIMARY KEY (consumer, seq)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE marks(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+";
+
+/// How far the numbering has come, even where nothing is kept.
+const LAST: &str = "last";
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    #[error("{0}")]
+    Sql(#[from] rusqlite::Error),
+    #[error("the file is of version {0}; this toolcrib knows version {VERSION} and older")]
+    Version(i64),
+}
+
+/// Opens the file to change it; makes it where there is none.
+pub(crate) fn open(path: &Path, synchronous: Synchronous) -> Result<Connection, OpenError> {
+    let mut connection = Connection::open(path)?;
+    set_up(&connection)?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    let synchronous = match synchronous {
+        Synchronous::Full => "FULL",
+        Synchronous::Normal => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    // On macOS only this reaches the disk.
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    // The writer does it itself, so that it hears how it went.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    match version {
+        0 => {
+            let change = connection.transaction()?;
+            change.execute_batch(TABLES)?;
+            change.pragma_update(None, "user_version", VERSION)?;
+            change.commit()?;
+        }
+        VERSION => {}
+        later => return Err(OpenError::Version(later)),
+    }
+    Ok(connection)
+}
+
+/// Opens the file to read it.
+pub(crate) fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
+    let flags =
+        rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    set_up(&connection)?;
+    Ok(connection)
+}
+
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.set_prepared_statement_cache_capacity(32);
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "cache_size", -2000)
+}
+
+/// The place of the last event that ever was, and of the oldest that is kept.
+pub(crate) fn ends(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
+    let (first, last): (Option<u64>, Option<u64>) =
+        connection.query_row("SELECT min(seq), max(seq) FROM events", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+    let last = last.unwrap_or_default().max(mark(connection, LAST)?);
+    Ok((first.unwrap_or(last + 1), last))
+}
+
+/// A number that is kept under a name; 0 where there is none.
+pub(crate) fn mark(connection: &Connection, name: &str) -> rusqlite::Result<u64> {
+    let mut query = connection.prepare_cached("SELECT value FROM marks WHERE name = ?1")?;
+    Ok(query.query_row([name], |row| row.get(0)).optional()?.unwrap_or_default())
+}
+
+/// Keeps a number under a name.
+pub(crate) fn set_mark(change: &Connection, name: &str, value: u64) -> rusqlite::Result<()> {
+    let text = "INSERT INTO marks VALUES (?1, ?2)
+                ON CONFLICT(name) DO UPDATE SET value = excluded.value";
+    change.prepare_cached(text)?.execute(params![name, value]).map(drop)
+}
+
+/// Appends an event at a place, unless it is there already.
+pub(crate) fn append(
+    change: &Transaction<'_>,
+    event: &Event,
+    seq: u64,
+) -> rusqlite::Result<Result<Receipt, BusError>> {
+    let receipt = |seq, again| Receipt { seq, id: event.id.clone(), again };
+    let crc = checksum(seq, &event.id, &event.name, event.at, &event.text);
+    let insert = "INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT(id) DO NOTHING";
+    let values = params![seq, event.id, event.name, event.at, event.text, crc];
+    if change.prepare_cached(insert)?.execute(values)? == 1 {
+        return Ok(Ok(receipt(seq, false)));
+    }
+    let query = "SELECT seq, name, event FROM events WHERE id = ?1";
+    let (there, name, text): (u64, String, String) = change
+        .prepare_cached(query)?
+        .query_row([&event.id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    Ok(if event.says_as(&name, &text) {
+        Ok(receipt(there, true))
+    } else {
+        Err(BusError::IdTaken(event.id.clone()))
+    })
+}
+
+/// A stretch of the log as it was found.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    pub(crate) records: Vec<Record>,
+    /// Places where there should be an event and is none that can be trusted.
+    pub(crate) damaged: Vec<RangeInclusive<u64>>,
+    /// How far it was looked.
+    pub(crate) passed: u64,
+}
+
+impl Page {
+    fn damage(&mut self, from: u64, to: u64) {
+        match self.damaged.last_mut() {
+            _ if to < from => {}
+            Some(last) if *last.end() + 1 == from => *last = *last.start()..=to,
+            _ => self.damaged.push(from..=to),
+        }
+    }
+}
+
+/// Reads so many events behind a place, up to another.
+pub(crate) fn read(
+    connection: &Connection,
+    after: u64,
+    upto: u64,
+    limit: usize,
+) -> rusqlite::Result<Page> {
+    let query = "SELECT seq, id, name, at, event, crc FROM events WHERE seq > ?1 AND seq <= ?2
+                 ORDER BY seq LIMIT ?3";
+    let mut query = connection.prepare_cached(query)?;
+    let mut rows = query.query(params![after, upto, limit])?;
+    let mut page = Page { passed: after, ..Page::default() };
+    let mut found = 0;
+    while let Some(row) = rows.next()? {
+        found += 1;
+        let seq: u64 = row.get(0)?;
+        // They count up by one, so whatever is missing between two was lost.
+        page.damage(page.passed + 1, seq - 1);
+        page.passed = seq;
+        match record(row) {
+            Some(record) => page.records.push(record),
+            None => page.damage(seq, seq),
+        }
+    }
+    if found < limit {
+        page.damage(page.passed + 1, upto);
+        page.passed = upto.max(page.passed);
+    }
+    Ok(page)
+}
+
+/// Reads so many events behind a place, as the file is at one moment; and says what is kept at all.
+pub(crate) fn page(
+    connection: &Connection,
+    after: u64,
+    limit: usize,
+) -> rusqlite::Result<(Page, u64)> {
+    let moment = connection.unchecked_transaction()?;
+    let (first, last) = ends(&moment)?;
+    let page = read(&moment, after.max(first - 1), last, limit)?;
+    moment.commit()?;
+    Ok((page, first))
+}
+
+/// One event.
+pub(crate) fn one(connection: &Connection, seq: u64) -> rusqlite::Result<Option<Record>> {
+    let query = "SELECT seq, id, name, at, event, crc FROM events WHERE seq = ?1";
+    let found =
+        connection.prepare_cached(query)?.query_row([seq], |row| Ok(record(row))).optional()?;
+    Ok(found.flatten())
+}
+
+/// The event of a row, if it is what was written.
+fn record(row: &rusqlite::Row<'_>) -> Option<Record> {
+    let seq: u64 = row.get(0).ok()?;
+    let id: String = row.get(1).ok()?;
+    let name: String = row.get(2).ok()?;
+    let at: u64 = row.get(3).ok()?;
+    let text: String = row.get(4).ok()?;
+    let crc: u32 = row.get(5).ok()?;
+    (crc == checksum(seq, &id, &name, at, &text)).then_some(Record { seq, name, id, at, text })
+}
+
+fn checksum(seq: u64, id: &str, name: &str, at: u64, text: &str) -> u32 {
+    let mut crc = crc32c::crc32c(&seq.to_le_bytes());
+    for part in [id.as_bytes(), name.as_bytes(), &at.to_le_bytes(), text.as_bytes()] {
+        // Its length too: what moves from one part to the next is another row.
+        crc = crc32c::crc32c_append(crc, &part.len().to_le_bytes());
+        crc = crc32c::crc32c_append(crc, part);
+    }
+    crc
+}
+
+/// Removes what is older than a time, or too much, up to a place that must stay; returns how many.
+pub(crate) fn retain(
+    change: &Transaction<'_>,
+    before_ms: u64,
+    max_bytes: u64,
+    upto: u64,
+) -> rusqlite::Result<usize> {
+    let (first, last) = ends(change)?;
+    let too_old: u64 = change
+        .query_row(
+            "SELECT max(seq) FROM events WHERE at < ?1 AND seq <= ?2",
+            params![before_ms, upto],
+            |row| row.get::<_, Option<u64>>(0),
+        )?
+        .unwrap_or_default();
+    // Summed from the newest: the first that no longer fits, and all before it, go.
+    let too_much: u64 = change
+        .query_row(
+            "SELECT max(seq) FROM (SELECT seq, sum(length(event) + 128) OVER (ORDER BY seq DESC) AS size
+             FROM events) WHERE size > ?1 AND seq <= ?2",
+            params![max_bytes, upto],
+            |row| row.get::<_, Option<u64>>(0),
+        )?
+        .unwrap_or_default();
+    let cut = too_old.max(too_much);
+    if cut < first {
+        return Ok(0);
+    }
+    set_mark(change, LAST, last)?;
+    let counts = "UPDATE consumers SET missed = missed + max(0, ?1 - max(cursor, ?2 - 1))
+                  + (SELECT count(*) FROM pending WHERE consumer = consumers.name AND seq <= ?1),
+                  cursor = max(cursor, ?1)
+                  WHERE cursor < ?1 OR EXISTS (SELECT 1 FROM pending WHERE consumer = name AND seq <= ?1)";
+    change.execute(counts, params![cut, first])?;
+    change.execute("DELETE FROM pending WHERE seq <= ?1", [cut])?;
+    change.execute("DELETE FROM dead WHERE seq <= ?1", [cut])?;
+    change.execute("DELETE FROM events WHERE seq <= ?1", [cut])
+}
+
+/// Whether an error says that the disk is full, which passes, or that the file cannot be trusted any more
+/// until it has been opened anew.
+pub(crate) fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+}
+
+/// What an error means to somebody who does not know SQLite.
+pub(crate) fn said(error: &rusqlite::Error) -> String {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "the disk is full".to_owned(),
+        Some(ErrorCode::ReadOnly) => "the file cannot be written".to_owned(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            "the file is damaged; `toolcrib events verify` says where".to_owned()
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another program holds the file".to_owned()
+        }
+        Some(ErrorCode::SystemIoFailure) => format!("the disk failed: {error}"),
+        _ => error.to_string(),
+    }
+}
