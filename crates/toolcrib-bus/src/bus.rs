@@ -107,7 +107,7 @@ pub struct Wish {
     pub filter: Option<Filter>,
     /// Where a new consumer begins.
     pub start: Start,
-    /// At most so many at once.
+    /// At most so many at once; with none, it is only made where there is none of the name.
     pub max: usize,
     /// What is not settled after so long is delivered again.
     pub patience: Duration,

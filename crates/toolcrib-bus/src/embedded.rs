@@ -18,9 +18,9 @@ use crate::{
     consumers::{self, Fetched},
     event::now_ms,
     follower::{Follower, Readers},
-    store,
+    store::{self, OpenError},
     tail::Tail,
-    writer::{Health, Queue, Scene, Sweep, Writer},
+    writer::{Health, Queue, Scene, Sweep, Writer, checkpoint},
 };
 
 /// How a bus keeps its events.
@@ -86,6 +86,11 @@ impl Embedded {
         let unusable =
             |cause: String| BusError::Unavailable(format!("`{}`: {cause}", path.display()));
         let opened = store::open(path, settings.synchronous).and_then(|it| {
+            // A process before us may have ended because its disk failed. What it could not sync we see all
+            // the same, until the power is cut: it goes where it can be synced, before more comes on top.
+            if checkpoint(&it, "TRUNCATE")? {
+                return Err(OpenError::InUse);
+            }
             let (first, last) = store::ends(&it)?;
             // Whoever had fetched something is gone: it can be had again.
             it.execute("UPDATE pending SET due = 0", [])?;
@@ -129,7 +134,8 @@ impl Embedded {
             let released = self.released.notified();
             ends.mark_unchanged();
             let (fetched, due) = self.fetch_now(wish).await?;
-            if !fetched.deliveries.is_empty() {
+            // Whoever wants none only wants to be known from now on.
+            if !fetched.deliveries.is_empty() || wish.max == 0 {
                 return Ok(fetched.deliveries);
             }
             if fetched.more {
@@ -367,7 +373,10 @@ impl Verified {
         let read = |connection: &rusqlite::Connection, found: &mut Self| {
             let mut query = connection.prepare("PRAGMA integrity_check(20)")?;
             let faults = query.query_map([], |row| row.get::<_, String>(0))?;
-            found.faults = faults.filter_map(Result::ok).filter(|it| it != "ok").collect();
+            for fault in faults {
+                found.faults.extend(Some(fault?).filter(|it| it != "ok"));
+            }
+            found.faults.extend(store::faults(connection)?);
             (found.first, found.last) = store::ends(connection)?;
             let mut after = found.first.saturating_sub(1);
             loop {

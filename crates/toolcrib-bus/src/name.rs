@@ -15,19 +15,19 @@ const RESERVED: &str = "toolcrib.";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// It is empty.
-    #[error("a name is empty")]
+    #[error("a name must not be empty")]
     Empty,
     /// It is too long.
-    #[error("a name is longer than {0} bytes")]
+    #[error("a name must not be longer than {0} bytes")]
     TooLong(usize),
     /// Something in it must not be there.
-    #[error("`{}` must not be in the name `{}`", .1.escape_debug(), .0.escape_debug())]
-    Character(String, char),
+    #[error("a name must not hold `{}`", .0.escape_debug())]
+    Character(char),
     /// Two dots follow each other, or one is first or last.
-    #[error("a part of the name `{0}` is empty: dots stand between words")]
-    EmptyPart(String),
+    #[error("something must stand before, after and between the dots")]
+    EmptyPart,
     /// It is one of ours.
-    #[error("names that begin with `toolcrib.` are reserved")]
+    #[error("names that begin with `toolcrib.` are the gateway's own")]
     Reserved,
 }
 
@@ -43,10 +43,10 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
     let bad =
         |c: &char| c.is_whitespace() || c.is_control() || is_hidden(*c) || "*>{}".contains(*c);
     if let Some(c) = name.chars().find(bad) {
-        return Err(NameError::Character(name.to_owned(), c));
+        return Err(NameError::Character(c));
     }
     if name.split('.').any(str::is_empty) {
-        return Err(NameError::EmptyPart(name.to_owned()));
+        return Err(NameError::EmptyPart);
     }
     if name.starts_with(RESERVED) {
         return Err(NameError::Reserved);
@@ -81,7 +81,7 @@ impl Pattern {
             return Err(NameError::TooLong(MAX_NAME));
         }
         match text.chars().find(|c| c.is_whitespace() || c.is_control()) {
-            Some(c) => Err(NameError::Character(text, c)),
+            Some(c) => Err(NameError::Character(c)),
             None => Ok(Self(text)),
         }
     }
@@ -207,7 +207,7 @@ impl ConsumerName {
         }
         let good = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         match name.chars().find(|c| !good(*c)) {
-            Some(c) => Err(NameError::Character(name.to_owned(), c)),
+            Some(c) => Err(NameError::Character(c)),
             None => Ok(Self(format!("{owner}/{name}"))),
         }
     }
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(check_name(""), Err(NameError::Empty));
         assert_eq!(check_name("toolcrib.x"), Err(NameError::Reserved));
         for part in [".a", "a.", "a..b", "."] {
-            assert_eq!(check_name(part), Err(NameError::EmptyPart(part.to_owned())));
+            assert_eq!(check_name(part), Err(NameError::EmptyPart));
         }
         for bad in ["a b", "a\n", "a*", "a.>", "{x}", "a\u{200b}b", "a\u{202e}"] {
             assert!(matches!(check_name(bad), Err(NameError::Character(..))), "{bad}");

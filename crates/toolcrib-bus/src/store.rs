@@ -27,7 +27,9 @@ const TABLES: &str = "
         consumer TEXT NOT NULL, seq INTEGER NOT NULL, attempts INTEGER NOT NULL, reason TEXT NOT NULL,
         at INTEGER NOT NULL, PRIMARY KEY (consumer, seq)
     ) STRICT, WITHOUT ROWID;
-    CREATE TABLE marks(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE marks(
+        name TEXT PRIMARY KEY, value INTEGER NOT NULL, crc INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
 ";
 
 /// How far the numbering has come, even where nothing is kept.
@@ -38,6 +40,8 @@ const LAST: &str = "last";
 pub(crate) enum OpenError {
     #[error("{0}")]
     Sql(#[from] rusqlite::Error),
+    #[error("another program is using the file")]
+    InUse,
     #[error("the file is of version {0}; this toolcrib knows version {VERSION} and older")]
     Version(i64),
 }
@@ -98,17 +102,48 @@ pub(crate) fn ends(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
     Ok((first.unwrap_or(last + 1), last))
 }
 
-/// A number that is kept under a name; 0 where there is none.
+/// A number that is kept under a name; 0 where there is none, or it is not what was written.
 pub(crate) fn mark(connection: &Connection, name: &str) -> rusqlite::Result<u64> {
-    let mut query = connection.prepare_cached("SELECT value FROM marks WHERE name = ?1")?;
-    Ok(query.query_row([name], |row| row.get(0)).optional()?.unwrap_or_default())
+    let mut query = connection.prepare_cached("SELECT value, crc FROM marks WHERE name = ?1")?;
+    let found: Option<(u64, u32)> =
+        query.query_row([name], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    Ok(found.filter(|(value, crc)| mark_crc(name, *value) == *crc).unwrap_or_default().0)
+}
+
+fn mark_crc(name: &str, value: u64) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(name.as_bytes()), &value.to_le_bytes())
+}
+
+/// What is wrong with everything but the events: what the tables are, and what is kept beside them.
+pub(crate) fn faults(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let read = |connection: &Connection| -> rusqlite::Result<Vec<[Option<String>; 4]>> {
+        let query = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name";
+        let row =
+            |row: &rusqlite::Row<'_>| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]);
+        connection.prepare(query)?.query_map([], row)?.collect()
+    };
+    let fresh = Connection::open_in_memory()?;
+    fresh.execute_batch(TABLES)?;
+    let mut faults = Vec::new();
+    if read(connection)? != read(&fresh)? {
+        faults.push("the tables are not as they were made".to_owned());
+    }
+    let mut query = connection.prepare("SELECT name, value, crc FROM marks")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (name, value, crc): (String, u64, u32) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        if mark_crc(&name, value) != crc {
+            faults.push(format!("the mark `{}` is not as it was written", name.escape_debug()));
+        }
+    }
+    Ok(faults)
 }
 
 /// Keeps a number under a name.
 pub(crate) fn set_mark(change: &Connection, name: &str, value: u64) -> rusqlite::Result<()> {
-    let text = "INSERT INTO marks VALUES (?1, ?2)
-                ON CONFLICT(name) DO UPDATE SET value = excluded.value";
-    change.prepare_cached(text)?.execute(params![name, value]).map(drop)
+    let text = "INSERT INTO marks VALUES (?1, ?2, ?3)
+                ON CONFLICT(name) DO UPDATE SET value = excluded.value, crc = excluded.crc";
+    change.prepare_cached(text)?.execute(params![name, value, mark_crc(name, value)]).map(drop)
 }
 
 /// Appends an event at a place, unless it is there already.

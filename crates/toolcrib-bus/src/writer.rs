@@ -32,8 +32,9 @@ const MAX_WAITING: usize = 4096;
 /// Nobody is made to wait longer than this for others to come along.
 const MAX_LINGER: Duration = Duration::from_millis(2);
 
-/// How long after a failure the file is opened anew.
-const REOPEN: Duration = Duration::from_millis(500);
+/// How long after a failure the file is opened anew: at first, and at most.
+const REOPEN: Duration = Duration::from_millis(50);
+const REOPEN_AT_MOST: Duration = Duration::from_secs(2);
 
 /// How often things are put in order where nobody asks for anything.
 const IDLE: Duration = Duration::from_secs(30);
@@ -217,15 +218,16 @@ impl Writer {
     pub(crate) fn run(mut self, connection: Connection) {
         let mut connection = Some(connection);
         let mut swept: Option<Instant> = None;
-        let mut failed = Instant::now();
+        let (mut failed, mut pause) = (Instant::now(), REOPEN);
         loop {
             let failing = self.health.failing().is_some();
-            let patience = if failing { REOPEN } else { IDLE };
+            let patience = if failing { pause } else { IDLE };
             let linger = (self.took / 4).min(MAX_LINGER);
             let Some(jobs) = self.queue.gather(self.together, linger, patience) else { break };
-            if connection.is_none() && REOPEN <= failed.elapsed() {
+            if connection.is_none() && pause <= failed.elapsed() {
                 connection = self.reopen();
                 failed = Instant::now();
+                pause = (pause * 2).min(REOPEN_AT_MOST);
             }
             let Some(open) = &mut connection else {
                 let cause = self.health.failing().unwrap_or_default();
@@ -239,7 +241,9 @@ impl Writer {
                 swept = Some(Instant::now());
                 good = self.put_in_order(open);
             }
-            if !good {
+            if good {
+                pause = REOPEN;
+            } else {
                 connection = None;
                 failed = Instant::now();
             }
@@ -345,7 +349,7 @@ impl Writer {
     fn reopen(&self) -> Option<Connection> {
         let opened = store::open(&self.path, self.synchronous).and_then(|it| {
             if checkpoint(&it, "TRUNCATE")? {
-                return Err(OpenError::Sql(rusqlite::Error::ExecuteReturnedResults));
+                return Err(OpenError::InUse);
             }
             let (first, last) = store::ends(&it)?;
             Ok((it, first, last))

@@ -48,8 +48,8 @@ pub use outcome::{Outcome, OutcomeFault, Part, PartKind};
 pub use problem::{Problem, nearest};
 pub use schema::extract_schema;
 pub use source::{
-    Answering, Blame, BoxFuture, CallContext, CallError, ClientError, Listener, Offers, Others,
-    Resource, Source, SourceState, Visitor,
+    Answering, Blame, BoxFuture, CallContext, CallError, ClientError, Emits, Listener, Offers,
+    Others, Resource, Source, SourceState, Visitor,
 };
 pub use tool::{Annotations, Tool, ToolFault};
 pub use validate::Validator;

@@ -83,6 +83,17 @@ pub struct Offers {
     pub resources: Arc<[Resource]>,
     /// Templates of resources, by URI template.
     pub templates: Arc<[Resource]>,
+    /// Which events its tools emit or wait for.
+    pub events: Arc<[Emits]>,
+}
+
+/// A tool, and names of events that come of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Emits {
+    /// The tool, as its source calls it.
+    pub tool: String,
+    /// Names, in which `*` stands for what only a call says.
+    pub pattern: String,
 }
 
 /// A resource, or a template of some.
@@ -137,6 +148,9 @@ pub struct CallContext {
 pub trait Others: Send + Sync + fmt::Debug {
     /// Calls a tool by its public name, and returns its result as a client would get it.
     fn call(&self, name: &str, arguments: Option<Json>) -> Answering;
+
+    /// Emits an event on behalf of the tool, and returns where it stands once it is safe.
+    fn emit(&self, name: &str, data: Json) -> Answering;
 }
 
 /// Hears what a source says, and answers what it asks. Must not block.

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use subtle::ConstantTimeEq;
+use toolcrib_bus::Pattern as EventPattern;
 
 /// Who may see what.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct Caller {
     pub group: Arc<str>,
     /// Which token, by its digest: a session belongs to the one who opened it.
     token: Option<[u8; 32]>,
+    /// Whoever runs the gateway, and came in by its private socket.
+    operator: bool,
 }
 
 /// Why somebody is not let in.
@@ -65,6 +68,8 @@ pub struct GroupSettings {
     pub resources: Vec<Pattern>,
     /// Prompts that it sees although it sees no tool of their server, by public name.
     pub prompts: Vec<Pattern>,
+    /// The events that it may read and publish; those of the tools it may call where nothing is said.
+    pub events: Option<Vec<EventPattern>>,
 }
 
 /// What is exposed, and what is not.
@@ -86,12 +91,13 @@ struct Group {
     lists: Lists,
     resources: Vec<Pattern>,
     prompts: Vec<Pattern>,
+    events: Option<Vec<EventPattern>>,
 }
 
 impl Group {
     fn new(settings: &GroupSettings) -> Self {
-        let GroupSettings { name, lists, resources, prompts, .. } = settings.clone();
-        Self { name: name.into(), lists, resources, prompts }
+        let GroupSettings { name, lists, resources, prompts, events, .. } = settings.clone();
+        Self { name: name.into(), lists, resources, prompts, events }
     }
 }
 
@@ -146,7 +152,7 @@ impl Access {
         for token in &self.tokens {
             if bool::from(token.digest.ct_eq(&digest)) {
                 let group = Arc::clone(&self.groups[token.group].name);
-                found = Some(Caller { group, token: Some(token.digest) });
+                found = Some(Caller { group, token: Some(token.digest), operator: false });
             }
         }
         found.ok_or(Denied::UnknownToken)
@@ -154,13 +160,14 @@ impl Access {
 
     /// Somebody without a token.
     fn anybody(&self) -> Caller {
-        Caller { group: Arc::clone(&self.groups[0].name), token: None }
+        Caller { group: Arc::clone(&self.groups[0].name), token: None, operator: false }
     }
 
     /// Whether somebody who was let in would be let in again, and into the same group.
     pub fn still_good(&self, caller: &Caller) -> bool {
         let group = |at: usize| self.groups[at].name == caller.group;
         match &caller.token {
+            _ if caller.operator => true,
             Some(token) => self.tokens.iter().any(|it| it.digest == *token && group(it.group)),
             None => self.open && group(0),
         }
@@ -170,7 +177,12 @@ impl Access {
     pub fn local(&self, group: Option<&str>) -> Option<Caller> {
         let Some(name) = group else { return Some(self.anybody()) };
         let group = self.groups.iter().find(|it| &*it.name == name)?;
-        Some(Caller { group: Arc::clone(&group.name), token: None })
+        Some(Caller { group: Arc::clone(&group.name), token: None, operator: false })
+    }
+
+    /// Whoever runs the gateway.
+    pub(crate) fn operator(&self) -> Caller {
+        Caller { operator: true, ..self.anybody() }
     }
 
     /// Whether there is any token.
@@ -211,6 +223,22 @@ impl Access {
         group.is_some_and(|it| it.prompts.iter().any(|it| it.matches(name)))
     }
 
+    /// The events that the group in this place may have; nothing where the tools it may call decide.
+    pub(crate) fn events(&self, group: usize) -> Option<Rights> {
+        match self.groups.get(group)?.events.clone() {
+            Some(patterns) => Some(Rights::Some(patterns)),
+            None if self.has_tokens() => None,
+            None => Some(Rights::All),
+        }
+    }
+
+    /// Whether the group in this place may use a tool that is there for nobody who does not name it.
+    pub(crate) fn names(&self, group: usize, tool: &str) -> bool {
+        let own = self.groups.get(group).and_then(|it| it.lists.exposed.as_ref());
+        let mut lists = own.into_iter().chain(&self.lists.exposed).flatten();
+        lists.any(|it| it.0 == tool) && self.allows(group, tool)
+    }
+
     /// Whether the group in this place sees whatever it is not told not to see.
     pub(crate) fn sees_all(&self, group: usize) -> bool {
         let own = self.groups.get(group).is_some_and(|it| it.lists.exposed.is_none());
@@ -238,6 +266,30 @@ impl Access {
         let patterns = lists.flat_map(|it| it.exposed.iter().flatten().chain(it.excluded.iter()));
         let slips = patterns.filter(|it| !names.iter().any(|name| it.matches(name)));
         slips.map(|it| it.0.as_str()).collect()
+    }
+}
+
+/// Which events somebody may read, publish and acknowledge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rights {
+    All,
+    Some(Vec<EventPattern>),
+}
+
+impl Rights {
+    /// Whether these events are among them.
+    pub(crate) fn allow(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Some(patterns) => patterns.iter().any(|it| it.matches(name)),
+        }
+    }
+}
+
+impl Caller {
+    /// Whether this is whoever runs the gateway.
+    pub(crate) fn is_operator(&self) -> bool {
+        self.operator
     }
 }
 

@@ -19,6 +19,7 @@ use toolcrib_wire::{
 
 use crate::{
     access::Caller,
+    built_in,
     gateway::Gateway,
     others::FromWithin,
     rounds,
@@ -67,8 +68,10 @@ impl Asked<'_> {
 
 impl Asked<'_> {
     /// The tools that the one that is called may call.
-    fn others(&self, gateway: &Arc<Gateway>) -> FromWithin {
+    fn others(&self, gateway: &Arc<Gateway>, tool: &str) -> FromWithin {
         FromWithin {
+            tool: tool.to_owned(),
+            trace: self.params.as_deref().map(trace).unwrap_or_default(),
             gateway: Arc::downgrade(gateway),
             caller: self.caller.clone(),
             listener: self.listener.clone(),
@@ -387,6 +390,10 @@ async fn call(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes, RpcErro
         return Err(invalid("`arguments` must be an object"));
     }
     let mut snapshot = gateway.snapshot();
+    if snapshot.has_built_in(&asked.caller, &name) {
+        let result = built_in::call(gateway, &asked.caller, &name, &params).await;
+        return Ok(if asked.era == Era::Modern { complete(result) } else { result });
+    }
     if snapshot.tool(&asked.caller, &name).is_none() {
         gateway.first_lists().await;
         snapshot = gateway.snapshot();
@@ -400,7 +407,7 @@ async fn call(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes, RpcErro
     let mut context = asked.context();
     if source.calls_others() {
         context.group = Some(Arc::clone(&asked.caller.group));
-        context.others = Some(Arc::new(asked.others(gateway)));
+        context.others = Some(Arc::new(asked.others(gateway, &name)));
     }
     let params = Json::from_scanned(params);
     let result = rounds::request(source, "tools/call", params, context, asked.era).await;
@@ -410,6 +417,14 @@ async fn call(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes, RpcErro
         Err(error) => Ok(failed(&name, &error)),
         answer => answer.map_err(rpc),
     }
+}
+
+/// The trace that a request belongs to: `traceparent` and `tracestate`, as its `_meta` has them.
+pub(crate) fn trace(params: &[u8]) -> Vec<(&'static str, String)> {
+    let Some(meta) = member(params, "_meta").map(|at| &params[at]) else { return Vec::new() };
+    let text = |key| member(meta, key).and_then(|at| serde_json::from_slice(&meta[at]).ok());
+    let keys = ["traceparent", "tracestate"];
+    keys.into_iter().filter_map(|key| Some((key, text(key)?))).collect()
 }
 
 /// A string among the params, and where it stands.

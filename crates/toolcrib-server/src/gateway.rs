@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use toolcrib_bus::Bus;
 use toolcrib_catalogue::{
     CallContext, Catalogue, Json, Listener, Listing, NameStyle, Offers, Origin, Problem,
     Settings as Naming, Source, SourceState, ToolFilter, Visitor,
@@ -23,7 +24,9 @@ use toolcrib_wire::{Era, RpcError};
 
 use crate::{
     access::{Access, Caller},
+    built_in,
     dispatch::{self, Asked},
+    events::Holding,
     snapshot::Snapshot,
     visit::{Here, LEVELS, Out, Visit},
     watching::Watching,
@@ -48,6 +51,8 @@ pub struct Gateway {
     /// Who has asked each source something: nobody, one visit, or several.
     asked: Vec<AtomicU64>,
     pub(crate) watching: Watching,
+    /// What consumers of events have in hand.
+    pub(crate) held: Holding,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }
@@ -92,6 +97,8 @@ pub struct Settings {
     pub version: String,
     /// What agents should know.
     pub instructions: Option<String>,
+    /// Where events go.
+    pub bus: Option<Arc<dyn Bus>>,
 }
 
 impl Gateway {
@@ -106,6 +113,7 @@ impl Gateway {
             begin: Instant::now(),
             asked: inputs.iter().map(|_| AtomicU64::new(NOBODY)).collect(),
             watching: Watching::new(inputs.len()),
+            held: Holding::default(),
             inputs,
             snapshot: ArcSwap::from_pointee(empty),
             built: Mutex::default(),
@@ -192,7 +200,11 @@ impl Gateway {
         let snapshot = Snapshot::new(catalogue, prompts, offers, Arc::clone(&access));
         let ready = self.inputs.iter().flat_map(|it| &it.source);
         if ready.clone().all(|it| it.state() != SourceState::Connecting) {
-            for slip in access.unmatched(&snapshot.names()) {
+            for name in snapshot.names().into_iter().filter(|it| built_in::is_reserved(it)) {
+                let message = format!("the name `{name}` is reserved; nobody sees this tool");
+                problems.push(Problem::new("tools", message).hint("call it otherwise"));
+            }
+            for slip in access.unmatched(&[&snapshot.names()[..], &built_in::NAMES].concat()) {
                 let message = format!("`{slip}` is the name of no tool");
                 problems.push(Problem::new("network.yaml: external_access", message));
             }

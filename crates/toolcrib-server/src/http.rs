@@ -1,5 +1,5 @@
-//! The door on a port: `/mcp` (streamable HTTP, both eras), `/sse` and `/messages` (HTTP+SSE), `/healthz`
-//! and `/readyz`.
+//! The door on a port: `/mcp` (streamable HTTP, both eras), `/sse` and `/messages` (HTTP+SSE), `/events`,
+//! `/healthz` and `/readyz`.
 //!
 //! Before anything is read, two questions: is the request meant for us (Host, Origin), and who sends it
 //! (Authorization). Only `/healthz` is open to everybody.
@@ -13,6 +13,7 @@ mod throttle;
 mod streamable;
 mod answer;
 mod old;
+mod events;
 
 use std::{
     collections::HashMap,
@@ -183,6 +184,29 @@ impl Door {
         self.old.lock().retain(|_, it| it.is_open(&access));
     }
 
+    /// Answers the requests of whoever runs the gateway, on a private connection.
+    pub(crate) async fn talk_to_operator<S>(self: &Arc<Self>, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let this = Arc::clone(self);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let this = Arc::clone(&this);
+            async move {
+                let caller = this.gateway.access().operator();
+                Ok::<_, std::convert::Infallible>(match request.uri().path() {
+                    path if path.starts_with("/events") => this.events(caller, request).await,
+                    _ => plain(StatusCode::NOT_FOUND, "not found\n"),
+                })
+            }
+        });
+        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        tokio::select! {
+            ended = connection => ended.unwrap_or_default(),
+            () = self.gateway.stop.cancelled() => {}
+        }
+    }
+
     async fn answer(self: &Arc<Self>, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
         let uri = request.uri().clone();
         let path = uri.path();
@@ -201,6 +225,9 @@ impl Door {
         };
         match path {
             "/mcp" => self.streamable(caller, request).await,
+            _ if path == "/events" || path.starts_with("/events/") => {
+                self.events(caller, request).await
+            }
             "/sse" if request.method() == Method::GET => self.open_old(caller),
             "/messages" if request.method() == Method::POST => self.take_old(caller, request).await,
             "/sse" => not_allowed("GET"),
@@ -255,7 +282,8 @@ impl Door {
     async fn read(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refused> {
         let media_type = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
         let media_type = media_type.and_then(|it| it.split(';').next()).unwrap_or_default();
-        if !media_type.trim().eq_ignore_ascii_case("application/json") {
+        let known = ["application/json", "application/cloudevents+json"];
+        if !known.iter().any(|it| media_type.trim().eq_ignore_ascii_case(it)) {
             let text = "the body must be application/json\n";
             return Err(Box::new(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)));
         }

@@ -4,7 +4,8 @@
 //! it is just now, with a prepared list for every group; `gateway` keeps it current; `dispatch` answers
 //! one request, whatever it came over; `visit` is a client that stays, `stream` what goes out to it,
 //! `watching` and `changes` what it hears of, `rounds` how a legacy client answers a modern server,
-//! `others` how a tool of our own calls another; `session` and `http`, and `stdio`, are the doors.
+//! `others` how a tool of our own calls another; `events` who may have which events, and `built_in`
+//! the tools that are part of the gateway, `webhooks` who is told of events; `session` and `http`, and `stdio`, are the doors.
 //!
 //! Nothing here names a kind of source, reads a file or looks into the environment.
 
@@ -17,7 +18,10 @@ mod watching;
 mod changes;
 mod rounds;
 mod others;
+mod events;
+mod built_in;
 mod dispatch;
+mod webhooks;
 mod session;
 mod http;
 mod stdio;
@@ -28,3 +32,4 @@ pub use gateway::{Gateway, Input, Settings};
 pub use http::{Door, HttpSettings, Tls};
 pub use socket::{Hello, serve_socket};
 pub use stdio::{read_line, serve_lines, serve_stdio};
+pub use webhooks::{Secret, Webhook, WebhookError};

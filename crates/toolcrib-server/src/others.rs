@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use serde_json::Value;
+use toolcrib_bus::Draft;
 use toolcrib_catalogue::{Answering, CallError, ClientError, Json, Listener, Others};
 use toolcrib_wire::Era;
 
@@ -26,6 +27,10 @@ pub(crate) struct FromWithin {
     pub(crate) listener: Option<Arc<dyn Listener>>,
     pub(crate) visit: Option<Arc<Visit>>,
     pub(crate) depth: u32,
+    /// The tool that may call.
+    pub(crate) tool: String,
+    /// The trace that its call belongs to.
+    pub(crate) trace: Vec<(&'static str, String)>,
 }
 
 impl Others for FromWithin {
@@ -62,6 +67,23 @@ impl Others for FromWithin {
                 message: error.message,
                 data: error.data.map(Json::from_scanned),
             })
+        })
+    }
+
+    fn emit(&self, name: &str, data: Json) -> Answering {
+        let mut draft = Draft::new(name, data.as_str());
+        draft.source = Some(format!("/tools/{}", self.tool));
+        draft.group = Some(self.caller.group.to_string());
+        draft.more = self.trace.iter().map(|(k, v)| ((*k).to_owned(), v.as_str().into())).collect();
+        draft = draft.with("tool", self.tool.as_str());
+        let gateway = self.gateway.upgrade();
+        Box::pin(async move {
+            let refused = |cause: String| CallError::Client(ClientError::Refused(cause));
+            let gateway = gateway.ok_or_else(|| refused("the gateway is closing".to_owned()))?;
+            // The tool is a part of the workspace: what it emits is its author's choice, not its caller's.
+            let emitted =
+                gateway.append(draft).await.map_err(|error| refused(error.to_string()))?;
+            Json::of(&emitted).map_err(|error| refused(error.to_string()))
         })
     }
 }

@@ -9,7 +9,10 @@ use serde_json::Value;
 use toolcrib_catalogue::{Catalogue, Entry, Json, Offers, Resource};
 use toolcrib_wire::{Mirrored, json, mirrored};
 
-use crate::access::{Access, Caller, Pattern};
+use crate::{
+    access::{Access, Caller, Pattern, Rights},
+    built_in,
+};
 
 /// What there is to list and to ask for.
 #[derive(Debug)]
@@ -29,12 +32,16 @@ pub(crate) struct Snapshot {
 }
 
 /// What one group sees.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct View {
     /// Which tools of the catalogue.
     visible: Vec<bool>,
     /// Which sources: those of which it sees a tool. Their prompts and resources come along.
     sources: Vec<bool>,
+    /// Which events.
+    events: Rights,
+    /// Which of the tools that are part of the gateway, by name.
+    built_in: Vec<&'static str>,
     pub(crate) lists: Lists,
 }
 
@@ -136,6 +143,19 @@ impl Snapshot {
         })
     }
 
+    /// Which events a caller may have.
+    pub(crate) fn events(&self, caller: &Caller) -> Rights {
+        if caller.is_operator() {
+            return Rights::All;
+        }
+        self.view(caller).map_or(Rights::Some(Vec::new()), |it| it.events.clone())
+    }
+
+    /// Whether a caller may use a tool that is part of the gateway.
+    pub(crate) fn has_built_in(&self, caller: &Caller, name: &str) -> bool {
+        self.view(caller).is_some_and(|it| it.built_in.contains(&name))
+    }
+
     /// Whether a caller sees a source.
     pub(crate) fn shows(&self, caller: &Caller, source: usize) -> bool {
         self.view(caller).is_some_and(|it| it.sees(source))
@@ -156,7 +176,9 @@ impl View {
     fn new(snapshot: &Snapshot, group: usize) -> Self {
         let access = &snapshot.access;
         let entries = snapshot.tools.entries();
-        let visible: Vec<bool> = entries.iter().map(|it| access.allows(group, &it.name)).collect();
+        let allowed =
+            |it: &Entry| access.allows(group, &it.name) && !built_in::is_reserved(&it.name);
+        let visible: Vec<bool> = entries.iter().map(allowed).collect();
         let mut sources = vec![false; snapshot.offers.len()];
         for (entry, _) in entries.iter().zip(&visible).filter(|(_, visible)| **visible) {
             sources[entry.listing] = true;
@@ -165,8 +187,18 @@ impl View {
         for (at, seen) in sources.iter_mut().enumerate() {
             *seen |= access.sees_all(group) && !entries.iter().any(|it| it.listing == at);
         }
-        let mut view = Self { visible, sources, lists: Lists::default() };
+        let events = access.events(group).unwrap_or_else(|| {
+            let seen = entries.iter().zip(&visible).filter(|(_, visible)| **visible);
+            Rights::Some(seen.flat_map(|(it, _)| emitted(&snapshot.offers, it)).collect())
+        });
+        let built_in: Vec<&str> =
+            built_in::NAMES.into_iter().filter(|it| access.names(group, it)).collect();
+        let mut view = Self { visible, sources, events, built_in, lists: Lists::default() };
         let shown = entries.iter().zip(&view.visible).filter(|(_, visible)| **visible);
+        let mut shown: Vec<Listed<'_>> =
+            shown.map(|(it, _)| Listed { name: &it.name, entry: Some(it) }).collect();
+        shown.extend(view.built_in.iter().map(|name| Listed { name, entry: None }));
+        shown.sort_by_key(|it| it.name);
         let prompts = snapshot.prompts.entries().iter();
         let prompts =
             prompts.filter(|it| view.sees(it.listing) || access.adds_prompt(group, &it.name));
@@ -179,7 +211,7 @@ impl View {
             all.filter(seen).map(|(_, it)| it).collect::<Vec<_>>()
         };
         view.lists = Lists {
-            tools: list("tools", shown.map(|(it, _)| it), push_tool),
+            tools: list("tools", shown.into_iter(), push_listed),
             prompts: list("prompts", prompts, push_named),
             resources: list("resources", offered(|it| &it.resources).into_iter(), push_raw),
             templates: list("resourceTemplates", offered(|it| &it.templates).into_iter(), push_raw),
@@ -191,6 +223,30 @@ impl View {
     fn sees(&self, source: usize) -> bool {
         self.sources.get(source).copied().unwrap_or_default()
     }
+}
+
+/// A tool in a list: one of a source, or one of our own.
+#[derive(Clone, Copy)]
+struct Listed<'a> {
+    name: &'a str,
+    entry: Option<&'a Entry>,
+}
+
+fn push_listed(text: &mut Vec<u8>, listed: Listed<'_>) {
+    match listed.entry {
+        Some(entry) => push_tool(text, entry),
+        None => text.extend_from_slice(built_in::definition(listed.name).as_bytes()),
+    }
+}
+
+/// The events that come of a tool.
+fn emitted<'a>(
+    offers: &'a [Offers],
+    entry: &'a Entry,
+) -> impl Iterator<Item = toolcrib_bus::Pattern> + 'a {
+    let events = offers.get(entry.listing).map(|it| it.events.as_ref()).unwrap_or_default();
+    let own = events.iter().filter(|it| it.tool == entry.tool.name);
+    own.filter_map(|it| toolcrib_bus::Pattern::new(it.pattern.as_str()).ok())
 }
 
 /// What each tool wants in headers. One that says so wrongly wants nothing.

@@ -1,7 +1,7 @@
 //! The door for further gateways of the same workspace: a socket that only its owner can open. The first
 //! line says on whose behalf; after that it is as on standard input.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -13,6 +13,7 @@ use tokio::{
 
 use crate::{
     gateway::Gateway,
+    http::{Door, HttpSettings},
     stdio::{read_line, serve_lines},
 };
 
@@ -31,6 +32,9 @@ pub struct Hello {
     /// The group that the client is in; the default one where nothing is said.
     #[serde(default)]
     pub group: Option<String>,
+    /// Whether HTTP is spoken after this line, by whoever runs the gateway, and not MCP.
+    #[serde(default)]
+    pub http: bool,
     /// Why it is not let in; nothing where it is.
     #[serde(default)]
     pub refused: Option<String>,
@@ -39,6 +43,8 @@ pub struct Hello {
 /// Lets clients in until the gateway is stopped.
 pub async fn serve_socket(gateway: &Arc<Gateway>, listener: UnixListener) {
     let room = Arc::new(Semaphore::new(MAX_CLIENTS));
+    let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+    let door = Door::new(Arc::clone(gateway), HttpSettings::default(), nowhere);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -50,9 +56,9 @@ pub async fn serve_socket(gateway: &Arc<Gateway>, listener: UnixListener) {
             continue;
         };
         let Ok(room) = Arc::clone(&room).try_acquire_owned() else { continue };
-        let this = Arc::clone(gateway);
+        let (this, door) = (Arc::clone(gateway), Arc::clone(&door));
         gateway.tasks.spawn(async move {
-            if let Err(error) = welcome(&this, socket).await {
+            if let Err(error) = welcome(&this, &door, socket).await {
                 tracing::debug!(%error, "a client on the socket went away");
             }
             drop(room);
@@ -60,7 +66,11 @@ pub async fn serve_socket(gateway: &Arc<Gateway>, listener: UnixListener) {
     }
 }
 
-async fn welcome(gateway: &Arc<Gateway>, socket: UnixStream) -> std::io::Result<()> {
+async fn welcome(
+    gateway: &Arc<Gateway>,
+    door: &Arc<Door>,
+    socket: UnixStream,
+) -> std::io::Result<()> {
     let (input, mut output) = socket.into_split();
     let mut input = BufReader::new(input);
     let mut line = Vec::new();
@@ -72,10 +82,12 @@ async fn welcome(gateway: &Arc<Gateway>, socket: UnixStream) -> std::io::Result<
         let group = hello.group.clone().unwrap_or_default();
         format!("there is no group `{group}`; there are: {}", known.join(", "))
     });
-    let answer = Hello { group: hello.group, refused };
+    let answer = Hello { group: hello.group, http: hello.http, refused };
     let text = format!("{}\n", serde_json::to_string(&answer)?);
     output.write_all(text.as_bytes()).await?;
-    if let Some(caller) = caller {
+    if hello.http {
+        door.talk_to_operator(tokio::io::join(input, output)).await;
+    } else if let Some(caller) = caller {
         serve_lines(gateway, caller, input, output).await;
     }
     Ok(())

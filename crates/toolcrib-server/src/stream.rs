@@ -35,6 +35,12 @@ pub(crate) enum Event {
     Begin(String),
     /// The address of the old transport.
     Endpoint(String),
+    /// An event of the bus, and its place.
+    Cloud(u64, String),
+    /// Nothing but a place.
+    At(u64),
+    /// Events that should have come here and are gone.
+    Gap(String),
     /// Nothing, so that nobody in between thinks the stream is dead.
     KeepAlive,
 }

@@ -132,7 +132,7 @@ impl Http {
         collect(response.into_body(), self.max_frame).await
     }
 
-    async fn send(
+    pub(crate) async fn send(
         &self,
         method: Method,
         url: &Uri,

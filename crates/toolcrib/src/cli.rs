@@ -28,10 +28,10 @@ pub(crate) enum LogFormat {
 pub(crate) enum Command {
     /// Run the gateway: one MCP server for everything in the workspace
     #[command(
-        after_help = "Routes: /mcp (streamable HTTP), /sse and /messages (old clients), /healthz, /readyz.\nSIGHUP reads the access rules again; SIGTERM lets calls in flight end."
+        after_help = "Routes: /mcp (streamable HTTP), /sse and /messages (old clients), /events, /healthz, /readyz.\nSIGHUP reads the access rules again; SIGTERM lets calls in flight end."
     )]
     Serve {
-        /// The folder with the mcp.json, or with tools/
+        /// The folder with the mcp.json, or with tools/ or events/
         #[arg(default_value = ".")]
         workspace: PathBuf,
         /// Where to listen [default: `listen` of network.yaml, or 127.0.0.1:8700]
@@ -46,7 +46,7 @@ pub(crate) enum Command {
     },
     /// List the tools of all servers as one catalogue
     Tools {
-        /// The folder with the mcp.json, or with tools/
+        /// The folder with the mcp.json, or with tools/ or events/
         #[arg(default_value = ".")]
         workspace: PathBuf,
         /// Only what this group of network.yaml sees
@@ -72,7 +72,7 @@ pub(crate) enum Command {
         /// Give up after so many seconds, all attempts counted
         #[arg(long, value_name = "SECONDS")]
         timeout: Option<f64>,
-        /// The folder with the mcp.json, or with tools/
+        /// The folder with the mcp.json, or with tools/ or events/
         #[arg(short, long, default_value = ".")]
         workspace: PathBuf,
         /// Print the result as JSON, exactly as the server sent it
@@ -82,7 +82,7 @@ pub(crate) enum Command {
     /// Find every problem: read the files, start the servers, list their tools, stop them
     #[command(after_help = "Exit code: 0 no problem, 1 problems, 2 the workspace cannot be read")]
     Check {
-        /// The folder with the mcp.json, or with tools/
+        /// The folder with the mcp.json, or with tools/ or events/
         #[arg(default_value = ".")]
         workspace: PathBuf,
         /// Print a JSON object
@@ -96,9 +96,14 @@ pub(crate) enum Command {
         /// Say also whether this group of network.yaml sees it
         #[arg(long)]
         group: Option<String>,
-        /// The folder with the mcp.json, or with tools/
+        /// The folder with the mcp.json, or with tools/ or events/
         #[arg(short, long, default_value = ".")]
         workspace: PathBuf,
+    },
+    /// Look into the event bus: follow it, publish, see who reads
+    Events {
+        #[command(subcommand)]
+        what: EventsCommand,
     },
     /// Write a file to start from
     New {
@@ -117,4 +122,94 @@ pub(crate) enum New {
         #[arg(short, long, default_value = ".")]
         workspace: PathBuf,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EventsCommand {
+    /// Show events as they come
+    #[command(
+        after_help = "Examples:\n  toolcrib events tail\n  toolcrib events tail 'task.*' --from first --json"
+    )]
+    Tail(Tail),
+    /// Append an event
+    #[command(
+        after_help = "Examples:\n  toolcrib events publish task.done '{\"task_id\": \"t1\"}'\n  toolcrib events publish task.done '{\"ok\": true}' --correlation-id 0198c1f2"
+    )]
+    Publish(Publish),
+    /// List durable consumers, or what one of them gave up
+    Consumers {
+        /// Show what this one gave up, such as guest/worker
+        name: Option<String>,
+        /// Deliver what it gave up again
+        #[arg(long, requires = "name", conflicts_with = "forget")]
+        revive: bool,
+        /// Remove it
+        #[arg(long, requires = "name")]
+        forget: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// The folder of the workspace
+        #[arg(short, long, default_value = ".")]
+        workspace: PathBuf,
+    },
+    /// Read the whole store and say whether every event is as it was written
+    #[command(after_help = "Exit code: 0 all good, 1 something is damaged")]
+    Verify {
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+        /// The folder of the workspace
+        #[arg(short, long, default_value = ".")]
+        workspace: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Tail {
+    /// Only events of these names: a final * stands for the rest, one inside for a word
+    #[arg(value_name = "PATTERN")]
+    pub(crate) patterns: Vec<String>,
+    /// Where to begin: first, new, or a sequence [default: a few before the end]
+    #[arg(long, value_name = "WHERE")]
+    pub(crate) from: Option<String>,
+    /// Look back over so many events
+    #[arg(short = 'n', long, default_value_t = 10, conflicts_with = "from")]
+    pub(crate) lines: u64,
+    /// End when so many have been shown
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) count: Option<u64>,
+    /// Show what is there and end
+    #[arg(long)]
+    pub(crate) no_follow: bool,
+    /// Print each as a CloudEvent on a line of its own
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The folder of the workspace
+    #[arg(short, long, default_value = ".")]
+    pub(crate) workspace: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Publish {
+    /// What it is called, such as task.done
+    pub(crate) name: String,
+    /// What it says: JSON [default: null]
+    #[arg(value_name = "JSON")]
+    pub(crate) data: Option<String>,
+    /// Its id; sending one twice sends nothing twice
+    #[arg(long)]
+    pub(crate) id: Option<String>,
+    /// What it is about
+    #[arg(long)]
+    pub(crate) subject: Option<String>,
+    /// The id of the event that it answers
+    #[arg(long, value_name = "ID")]
+    pub(crate) correlation_id: Option<String>,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The folder of the workspace
+    #[arg(short, long, default_value = ".")]
+    pub(crate) workspace: PathBuf,
 }

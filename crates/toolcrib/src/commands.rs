@@ -7,10 +7,12 @@ mod call;
 mod check;
 mod why;
 mod new;
+mod events;
 
-use std::{path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
 use toolcrib::{Network, OpenError, Workspace, environment};
+use toolcrib_bus::Bus;
 use toolcrib_catalogue::{Conflict, Problem};
 use toolcrib_server::{Access, Caller};
 use toolcrib_sources::mcp::Lists;
@@ -98,6 +100,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
             let seen = group.map(|it| Seen::by(&workspace, &it)).transpose()?;
             why::run(&workspace, seen.as_ref(), &name).await
         }
+        Command::Events { what } => events::run(what).await,
         Command::New { what: New::Tool { name, workspace } } => new::tool(&workspace, &name),
     }
 }
@@ -122,6 +125,11 @@ impl Seen {
     pub(crate) fn objection(&self, tool: &str) -> Option<String> {
         self.access.objection(&self.caller.group, tool)
     }
+}
+
+/// Who only looks emits nothing.
+fn unused() -> Result<Arc<dyn Bus>, String> {
+    Err("no event is emitted here".to_owned())
 }
 
 fn open(path: &Path) -> Result<Workspace, Failure> {

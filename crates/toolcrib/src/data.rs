@@ -96,6 +96,11 @@ fn writable(folder: &Path) -> bool {
 }
 
 impl Owner {
+    /// Whoever may own the folder of a workspace, or will.
+    pub fn of(workspace: &Path) -> Self {
+        Self { process: None, folder: workspace.join(".toolcrib") }
+    }
+
     /// Connects to it.
     pub async fn connect(&self) -> io::Result<UnixStream> {
         let path = self.folder.join("socket");

@@ -6,23 +6,31 @@
 //! * [`catalogue`]: what a tool is, and how many lists of tools become one;
 //! * [`sources`]: where tools come from;
 //! * [`server`]: who may ask, and how;
+//! * [`events`]: append, follow, acknowledge;
 //! * [`wire`]: MCP as it travels.
 //!
 //! The functions here are those of the seed that look into the process's environment; everything else
 //! takes the environment as an argument.
 
+pub use toolcrib_bus as events;
 pub use toolcrib_catalogue as catalogue;
 pub use toolcrib_server as server;
 pub use toolcrib_sources as sources;
 pub use toolcrib_wire as wire;
 
+mod bus;
 mod config;
 mod data;
 mod network;
+mod own;
 mod python;
+mod remote;
 mod workspace;
 
+pub use bus::BusSettings;
 pub use config::{environment, load_mcp_client, load_mcp_config, substitute_env_vars};
 pub use data::{Claim, Data, Owner};
 pub use network::{Network, NetworkError, read_address};
-pub use workspace::{OpenError, Workspace, own_problems};
+pub use own::Own;
+pub use remote::Remote;
+pub use workspace::{OpenError, Workspace};

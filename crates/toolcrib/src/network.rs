@@ -16,7 +16,10 @@ use toolcrib_server::{AccessSettings, GroupSettings, Lists, Pattern};
 use toolcrib_sources::{mcp::Lookup, python};
 use toolcrib_wire::text::Masker;
 
-use crate::python::{WrittenMod, WrittenPython, resolve as resolve_python};
+use crate::{
+    bus::{BusSettings, WrittenBus, resolve as resolve_bus},
+    python::{WrittenMod, WrittenPython, resolve as resolve_python},
+};
 
 /// What `network.yaml` means.
 #[derive(Debug, Clone)]
@@ -37,6 +40,8 @@ pub struct Network {
     pub style: NameStyle,
     /// How Python tools are run.
     pub python: python::Settings,
+    /// Where events go.
+    pub bus: BusSettings,
     /// What is wrong.
     pub problems: Vec<Problem>,
     /// There is a file, and something in it.
@@ -83,6 +88,7 @@ struct Written {
     external_access: Option<ExternalAccess>,
     python: Option<WrittenPython>,
     mods: Option<Vec<WrittenMod>>,
+    bus: Option<WrittenBus>,
     network: Option<OpenAgents>,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
@@ -138,6 +144,7 @@ struct WrittenGroup {
     excluded_tools: Option<Vec<String>>,
     exposed_resources: Option<Vec<String>>,
     exposed_prompts: Option<Vec<String>>,
+    exposed_events: Option<Vec<String>>,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
 }
@@ -147,7 +154,7 @@ fn written<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<String>>
     Option::deserialize(value).map(Some)
 }
 
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 10] = [
     "listen",
     "tls",
     "behind_proxy",
@@ -156,21 +163,13 @@ const KNOWN: [&str; 9] = [
     "external_access",
     "python",
     "mods",
+    "bus",
     "network",
 ];
 
 /// What an OpenAgents file also has, and what we have no use for yet.
-const LATER: [&str; 9] = [
-    "network_profile",
-    "calls",
-    "results",
-    "sessions",
-    "bus",
-    "cache",
-    "pins",
-    "audit",
-    "service_agents",
-];
+const LATER: [&str; 8] =
+    ["network_profile", "calls", "results", "sessions", "cache", "pins", "audit", "service_agents"];
 
 const ACCESS_KEYS: [&str; 8] = [
     "default_agent_group",
@@ -183,17 +182,18 @@ const ACCESS_KEYS: [&str; 8] = [
     "groups",
 ];
 
-const GROUP_KEYS: [&str; 6] = [
+const GROUP_KEYS: [&str; 7] = [
     "auth_token",
     "auth_token_env",
     "exposed_tools",
     "excluded_tools",
     "exposed_resources",
     "exposed_prompts",
+    "exposed_events",
 ];
 
 /// What a group may be given once there is something to give.
-const GROUP_LATER: [&str; 4] = ["exposed_events", "operator", "rate", "view"];
+const GROUP_LATER: [&str; 3] = ["operator", "rate", "view"];
 
 /// The largest file that is read.
 const MAX_FILE: u64 = 1024 * 1024;
@@ -265,6 +265,7 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
     let mods = written.mods.or(written.network.and_then(|it| it.mods)).unwrap_or_default();
     let python = written.python.unwrap_or_default();
     let python = resolve_python(python, mods, folder, lookup, &mut problems)?;
+    let bus = resolve_bus(written.bus.unwrap_or_default(), folder, lookup, &mut problems)?;
     let access = written.external_access.unwrap_or_default();
     unknown(&access.other, "external_access: ", &ACCESS_KEYS, &[], &mut problems);
     let instructions =
@@ -278,6 +279,7 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
         instructions,
         style,
         python,
+        bus,
         problems,
         present: true,
     })
@@ -297,12 +299,14 @@ fn resolve_access(
         unknown(&group.other, &format!("{place}: "), &GROUP_KEYS, &GROUP_LATER, problems);
         let token = token(group.auth_token, group.auth_token_env, &place, lookup, problems)?;
         let lists = lists(group.exposed_tools, group.excluded_tools);
+        let events = group.exposed_events.map(|it| event_patterns(it, &place)).transpose()?;
         groups.push(GroupSettings {
             name,
             tokens: token.into_iter().collect(),
             lists,
             resources: patterns(group.exposed_resources.unwrap_or_default()),
             prompts: patterns(group.exposed_prompts.unwrap_or_default()),
+            events,
         });
     }
     let mut all: Vec<&String> = groups.iter().flat_map(|it| &it.tokens).chain(&main).collect();
@@ -353,6 +357,18 @@ fn token(
         Some(token) => Ok(Some(token)),
         None => refuse("auth_token_env", format!("the variable `{variable}` is not set")),
     }
+}
+
+/// A pattern that makes no sense must not open more than was meant, nor less without a word.
+fn event_patterns(
+    list: Vec<String>,
+    place: &str,
+) -> Result<Vec<toolcrib_bus::Pattern>, NetworkError> {
+    let read = list.into_iter().map(toolcrib_bus::Pattern::new).collect::<Result<_, _>>();
+    read.map_err(|error| NetworkError::Value {
+        key: format!("{place}: exposed_events"),
+        cause: error.to_string(),
+    })
 }
 
 fn patterns(list: Vec<String>) -> Vec<Pattern> {

@@ -35,7 +35,7 @@ pub(crate) struct WrittenPython {
 /// A number, or one with a unit.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Amount {
+pub(crate) enum Amount {
     Number(f64),
     Text(String),
 }
@@ -214,8 +214,13 @@ fn set_environment(
     settings.masker = Masker::new(secrets);
 }
 
-/// `1GB`, `512 MB`, `1073741824`.
+/// An amount of memory that Python starts with.
 fn bytes(amount: &Amount) -> Option<u64> {
+    size(amount).filter(|it| 64 << 20 <= *it)
+}
+
+/// `1GB`, `512 MB`, `1073741824`.
+pub(crate) fn size(amount: &Amount) -> Option<u64> {
     let (number, unit) = match amount {
         Amount::Number(number) => (*number, 1),
         Amount::Text(text) => {
@@ -228,8 +233,7 @@ fn bytes(amount: &Amount) -> Option<u64> {
         }
     };
     let whole = (number * unit as f64).round();
-    // Less than this no Python starts with.
-    ((64 << 20) as f64 <= whole && whole <= (1_u64 << 50) as f64).then_some(whole as u64)
+    (0.0 <= whole && whole <= (1_u64 << 50) as f64).then_some(whole as u64)
 }
 
 #[cfg(test)]

@@ -164,13 +164,6 @@ pub(crate) async fn wait_for_python(python: Option<&Python>) {
     }
 }
 
-/// Ends the processes of Python tools.
-pub(crate) async fn close(python: Option<Python>) {
-    if let Some(python) = python {
-        python.close().await;
-    }
-}
-
 fn progress(servers: &[Arc<Connection>], time: Duration) -> String {
     let waiting = |it: &&Arc<Connection>| it.state() == SourceState::Connecting;
     let names: Vec<&str> = servers.iter().filter(waiting).map(|it| it.label()).collect();

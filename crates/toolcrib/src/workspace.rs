@@ -1,24 +1,26 @@
-//! A workspace: a folder with an `mcp.json`, or with `tools/`, and what comes of it.
+//! A workspace: a folder with an `mcp.json`, with `tools/` or with `events/`, and what comes of it.
 
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use toolcrib_bus::Bus;
 use toolcrib_catalogue::{
     Catalogue, ClientError, Conflict, Listing, NameStyle, Origin, Problem, Settings, Source,
     SourceState, ToolFilter,
 };
 use toolcrib_server::Input;
 use toolcrib_sources::{
+    asyncapi::EventSource,
     mcp::{
         self, Client, ClientOptions, ConfigFault, Connection, ExecutionError, Lists, Lookup,
         ServerConfig, Severity,
     },
-    python::{self, Python, PythonSource},
+    python::{self, Python},
 };
 
-use crate::{data::scratch, network::Network};
+use crate::{data::scratch, network::Network, own::Own};
 
 /// A workspace whose files have been read. Nothing has been started yet.
 #[derive(Debug)]
@@ -53,7 +55,7 @@ pub enum OpenError {
     #[error("there is no folder `{0}`")]
     NoFolder(String),
     /// There is nothing in it for us.
-    #[error("there is no mcp.json and no tools/ in `{0}`")]
+    #[error("there is no mcp.json, no tools/ and no events/ in `{0}`")]
     Empty(String),
     /// Its file cannot be read at all.
     #[error("{0}")]
@@ -175,11 +177,28 @@ impl Workspace {
         names.iter().filter_map(|it| self.client.connection(it).ok()).collect()
     }
 
+    /// Begins to load the tools of the workspace's own. Events go to `bus`, if they can.
+    pub async fn start_own(
+        &self,
+        watch: bool,
+        bus: Result<Arc<dyn Bus>, String>,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Own {
+        let python = self.start_python(watch, tell).await;
+        let (folder, there) = (self.folder.clone(), bus.as_ref().ok().cloned());
+        let load = move || {
+            let needed = watch || EventSource::is_needed(&folder);
+            needed.then(|| EventSource::load(&folder, bus))
+        };
+        let events = tokio::task::spawn_blocking(load).await.ok().flatten();
+        Own { python, events, bus: there }
+    }
+
     /// Begins to load the tools that are written in Python; nothing where there are none and nobody
     /// watches for some to come.
     ///
     /// Whoever watches also gets what the tools need installed, and `tell` hears how that goes on.
-    pub async fn start_python(&self, watch: bool, tell: &(dyn Fn(&str) + Sync)) -> Option<Python> {
+    async fn start_python(&self, watch: bool, tell: &(dyn Fn(&str) + Sync)) -> Option<Python> {
         let mut settings = self.python.clone()?;
         if !watch && !Python::is_needed(&settings) {
             return None;
@@ -210,7 +229,7 @@ impl Workspace {
     pub fn catalogue(
         &self,
         started: &[Arc<Connection>],
-        python: Option<&Python>,
+        own: &Own,
     ) -> Result<(Catalogue, Vec<Listing>, Vec<Problem>), Conflict> {
         let listing = |server: &Server| {
             let connection = started.iter().find(|it| it.label() == server.name);
@@ -222,17 +241,16 @@ impl Workspace {
                 tools: connection.map(|it| it.tools()).unwrap_or_default(),
             }
         };
-        let own = python.map(Python::sources).unwrap_or_default();
-        let ours = |it: &Arc<PythonSource>| Listing {
-            origin: it.origin.clone(),
+        let ours = |(origin, source): (Origin, Arc<dyn Source>)| Listing {
+            origin,
             style: NameStyle::Bare,
             filter: ToolFilter::default(),
-            tools: it.tools(),
+            tools: source.tools(),
         };
-        let listings: Vec<Listing> =
-            own.iter().map(ours).chain(self.servers.iter().map(listing)).collect();
+        let sources = own.sources().into_iter().map(ours);
+        let listings: Vec<Listing> = sources.chain(self.servers.iter().map(listing)).collect();
         let (catalogue, mut problems) = Catalogue::build(&listings, &Settings::default())?;
-        problems.extend(own.iter().flat_map(|it| own_problems(it)));
+        problems.extend(own.problems());
         for connection in started {
             if let SourceState::Failed { cause, hint } = connection.state() {
                 let place = place(&self.file, connection.config().at, connection.label());
@@ -256,15 +274,15 @@ impl Workspace {
     }
 
     /// What a gateway over these servers takes in.
-    pub fn inputs(&self, started: &[Arc<Connection>], python: Option<&Python>) -> Vec<Input> {
-        let ours = |it: Arc<PythonSource>| Input {
+    pub fn inputs(&self, started: &[Arc<Connection>], own: &Own) -> Vec<Input> {
+        let ours = |(origin, source): (Origin, Arc<dyn Source>)| Input {
             required: false,
-            origin: it.origin.clone(),
-            source: Some(it),
+            origin,
+            source: Some(source),
             style: NameStyle::Bare,
             filter: ToolFilter::default(),
         };
-        let own = python.map(Python::sources).unwrap_or_default().into_iter().map(ours);
+        let own = own.sources().into_iter().map(ours);
         let input = |server: &Server| {
             let connection = started.iter().find(|it| it.label() == server.name);
             let config = server.config.as_ref();
@@ -293,19 +311,8 @@ impl Workspace {
 
 /// Every part is optional; these make a workspace too.
 fn has_other_parts(folder: &Path) -> bool {
-    folder.join("network.yaml").is_file() || folder.join("tools").is_dir()
-}
-
-/// What is wrong with tools of our own.
-pub fn own_problems(source: &PythonSource) -> Vec<Problem> {
-    let mut problems = source.problems();
-    // All of them stand and fall together, and one says it.
-    if let (SourceState::Failed { cause, hint }, Origin::Workspace) =
-        (source.state(), &source.origin)
-    {
-        problems.push(Problem { subject: "tools".to_owned(), message: cause, hint });
-    }
-    problems
+    let parts = ["tools", "events"];
+    folder.join("network.yaml").is_file() || parts.iter().any(|it| folder.join(it).is_dir())
 }
 
 fn place(file: &str, (line, column): (usize, usize), server: &str) -> String {

@@ -51,6 +51,9 @@ impl Event {
             }
             Self::Begin(id) => format!("id: {id}\ndata: \n\n").into(),
             Self::Endpoint(to) => format!("event: endpoint\ndata: {to}\n\n").into(),
+            Self::Cloud(seq, text) => format!("id: {seq}\ndata: {text}\n\n").into(),
+            Self::At(seq) => format!("id: {seq}\n\n").into(),
+            Self::Gap(text) => format!("event: gap\ndata: {text}\n\n").into(),
             Self::KeepAlive => Bytes::from_static(b":\n\n"),
         }
     }

@@ -99,6 +99,7 @@ async fn list_offers(
         prompts: prompts.into_iter().filter_map(prompt).collect(),
         resources: resources.into_iter().filter_map(resource("uri")).collect(),
         templates: templates.into_iter().filter_map(resource("uriTemplate")).collect(),
+        ..Offers::default()
     }
 }
 

@@ -102,6 +102,7 @@ fn read(path: &Path) -> io::Result<Memory> {
             prompts: tools(server.prompts),
             resources: resources(server.resources),
             templates: resources(server.templates),
+            ..Offers::default()
         };
         let listed = Listed { tools: tools(server.tools), offers, ..Listed::default() };
         (server.name, (server.way, listed))

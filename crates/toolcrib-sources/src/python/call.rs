@@ -110,6 +110,7 @@ impl Call {
         let Question { ask, method, params } = question;
         let answer = match method.as_str() {
             "tools/call" => self.call_other(params).await,
+            "events/emit" => self.emit(params).await,
             "elicitation/create" => self.ask_client(&method, params).await,
             _ => Err(format!("`{method}` is not to be had here")),
         };
@@ -131,6 +132,17 @@ impl Call {
         let arguments = member(text, "arguments").map(|at| Bytes::copy_from_slice(&text[at]));
         let called = others.call(&name, arguments.map(Json::from_scanned)).await;
         called.map_err(|error| said(&error))
+    }
+
+    async fn emit(&self, params: Json) -> Result<Json, String> {
+        let text = params.as_bytes();
+        let name: Option<String> =
+            member(text, "name").and_then(|at| serde_json::from_slice(&text[at]).ok());
+        let name = name.ok_or("an event is emitted by its name")?;
+        let others = self.context.others.as_ref().ok_or("no event can be emitted here")?;
+        let data = member(text, "data").map_or(&b"null"[..], |at| &text[at]);
+        let data = Json::from_scanned(Bytes::copy_from_slice(data));
+        others.emit(&name, data).await.map_err(|error| said(&error))
     }
 
     async fn ask_client(&self, method: &str, params: Json) -> Result<Json, String> {

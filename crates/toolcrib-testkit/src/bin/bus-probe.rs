@@ -18,12 +18,13 @@ async fn main() -> ExitCode {
     let text: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match text.as_slice() {
         ["append", folder, count, flags @ ..] => append(folder, count, flags).await,
-        ["read", folder] => read(folder).await,
+        ["read", folder] => read(folder, false).await,
+        ["read", folder, "--digest"] => read(folder, true).await,
         ["verify", folder] => verify(folder),
         ["flips", folder, count, seed] => flips(folder, count, seed).await,
         _ => {
             say(
-                "append DIR COUNT [--callers N] [--size B] [--checkpoint N] [--synchronous normal] [--early] | read DIR | verify DIR | flips DIR COUNT SEED",
+                "append DIR COUNT [--callers N] [--size B] [--checkpoint N] [--synchronous normal] [--early] | read DIR [--digest] | verify DIR | flips DIR COUNT SEED",
             );
             ExitCode::from(2)
         }
@@ -95,7 +96,7 @@ async fn one(bus: &dyn Bus, n: usize, size: usize, early: bool) {
     }
 }
 
-async fn read(folder: &str) -> ExitCode {
+async fn read(folder: &str, digest: bool) -> ExitCode {
     let begin = Instant::now();
     let bus = match Embedded::open(&file(folder), Settings::default()) {
         Ok(bus) => bus,
@@ -116,7 +117,8 @@ async fn read(folder: &str) -> ExitCode {
             match follower.next().await {
                 Ok(batch) => {
                     for record in &batch.records {
-                        text.push_str(&format!("event {} {}\n", record.seq, record.id));
+                        let digest = if digest { digest_of(&record.text) } else { String::new() };
+                        text.push_str(&format!("event {} {}{digest}\n", record.seq, record.id));
                     }
                     for places in &batch.damaged {
                         text.push_str(&format!("damaged {places:?}\n"));
@@ -137,6 +139,12 @@ async fn read(folder: &str) -> ExitCode {
     say(&format!("{text}opened in {} ms", opened.as_millis()));
     bus.close().await;
     if damaged { ExitCode::from(3) } else { ExitCode::SUCCESS }
+}
+
+/// What an event says, in short.
+fn digest_of(text: &str) -> String {
+    let add = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!(" {:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, add))
 }
 
 fn verify(folder: &str) -> ExitCode {

@@ -7,15 +7,14 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use toolcrib::{Network, Workspace, environment};
+use toolcrib::{Network, Own, Workspace, environment};
 use toolcrib_catalogue::{
     Blame, CallContext, CallError, Catalogue, Json, Listener, Outcome, Part, PartKind, Source,
     SourceState, Tool, nearest,
 };
 use toolcrib_server::{Access, AccessSettings, Gateway, Settings};
-use toolcrib_sources::python::Python;
 
-use super::Failure;
+use super::{Failure, events::Reached, unused};
 use crate::terminal;
 
 /// What was asked for.
@@ -60,6 +59,11 @@ impl Asked {
         })?;
         let timeout = seconds.map(Duration::from_secs_f64);
         Ok(Self { name: name.to_owned(), object, single, timeout })
+    }
+
+    /// Whether the name could be that of a tool of the workspace's own, which are not prefixed.
+    fn may_be_own(&self) -> bool {
+        !self.name.starts_with("mcp__")
     }
 
     /// The arguments as the tool's schema wants them; none where there are none.
@@ -122,14 +126,26 @@ pub(crate) async fn run(
     asked: &Asked,
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
-    let python = workspace.start_python(false, &terminal::installing).await;
-    terminal::wait_for_python(python.as_ref()).await;
-    let called = match python.as_ref().filter(|it| has(it, &asked.name)) {
-        Some(python) => call_own(workspace, python, asked).await,
-        None => call(workspace, python.as_ref(), asked).await,
+    // A name that may be a tool of our own: that may emit events.
+    let reached =
+        if asked.may_be_own() { Some(Reached::of(&workspace.folder).await) } else { None };
+    let bus = match &reached {
+        Some(Ok(reached)) => Ok(Arc::clone(reached.bus())),
+        Some(Err(failure)) => Err(failure.message.clone()),
+        None => unused(),
+    };
+    let own = workspace.start_own(false, bus, &terminal::installing).await;
+    terminal::wait_for_python(own.python.as_ref()).await;
+    let called = if own.has(&asked.name) {
+        call_own(workspace, &own, asked).await
+    } else {
+        call(workspace, &own, asked).await
     };
     workspace.close().await;
-    terminal::close(python).await;
+    own.close().await;
+    if let Some(Ok(reached)) = reached {
+        reached.close().await;
+    }
     let outcome = called?;
     if as_json {
         terminal::print_raw(&format!("{}\n", outcome.raw))?;
@@ -139,18 +155,9 @@ pub(crate) async fn run(
     Ok(if outcome.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Whether this is the name of a tool of the workspace's own.
-fn has(python: &Python, name: &str) -> bool {
-    python.sources().iter().any(|it| it.tools().iter().any(|it| it.name == name))
-}
-
 /// Calls a tool of the workspace's own. It may call any other, so everything is at hand, as in a gateway.
-async fn call_own(
-    workspace: &Workspace,
-    python: &Python,
-    asked: &Asked,
-) -> Result<Outcome, Failure> {
-    let (catalogue, _, _) = workspace.catalogue(&[], Some(python))?;
+async fn call_own(workspace: &Workspace, own: &Own, asked: &Asked) -> Result<Outcome, Failure> {
+    let (catalogue, _, _) = workspace.catalogue(&[], own)?;
     let Some(entry) = catalogue.get(&asked.name) else {
         return Err(unknown(&catalogue, &asked.name));
     };
@@ -163,8 +170,9 @@ async fn call_own(
         name: "toolcrib".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         instructions: None,
+        bus: own.bus.clone(),
     };
-    let gateway = Gateway::start(workspace.inputs(&servers, Some(python)), access, settings);
+    let gateway = Gateway::start(workspace.inputs(&servers, own), access, settings);
     let params =
         json!({ "name": asked.name, "arguments": arguments, "_meta": { "progressToken": 0 } });
     let params = Json::of(&params).map_err(|error| Failure::unusable(error.to_string()))?;
@@ -200,18 +208,14 @@ impl Listener for Said {
     }
 }
 
-async fn call(
-    workspace: &Workspace,
-    python: Option<&Python>,
-    asked: &Asked,
-) -> Result<Outcome, Failure> {
+async fn call(workspace: &Workspace, own: &Own, asked: &Asked) -> Result<Outcome, Failure> {
     let servers = workspace.start(&workspace.candidates(&asked.name));
     terminal::wait_for(&servers).await;
-    let (catalogue, listings, problems) = workspace.catalogue(&servers, python)?;
+    let (catalogue, listings, problems) = workspace.catalogue(&servers, own)?;
     let Some(entry) = catalogue.get(&asked.name) else {
         let failed: Vec<_> =
             servers.iter().filter(|it| matches!(it.state(), SourceState::Failed { .. })).collect();
-        if !failed.is_empty() || python.is_some() {
+        if !failed.is_empty() || !own.sources().is_empty() {
             terminal::warn(&problems);
         }
         return Err(unknown(&catalogue, &asked.name));

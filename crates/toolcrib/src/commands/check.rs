@@ -10,26 +10,26 @@ use toolcrib_sources::{
     python::{Python, Summary},
 };
 
-use super::Failure;
+use super::{Failure, unused};
 use crate::terminal::{self, GREEN, RED, styled};
 
 pub(crate) async fn run(workspace: &Workspace, as_json: bool) -> Result<ExitCode, Failure> {
     let servers = workspace.start(&workspace.server_names());
-    let python = workspace.start_python(false, &terminal::installing).await;
-    terminal::wait_for_python(python.as_ref()).await;
+    let own = workspace.start_own(false, unused(), &terminal::installing).await;
+    terminal::wait_for_python(own.python.as_ref()).await;
     terminal::wait_for(&servers).await;
     let states: Vec<Checked> = servers.iter().map(Checked::of).collect();
-    let own = python.as_ref().map(Python::summary).filter(|it| 0 < it.files);
-    let built = workspace.catalogue(&servers, python.as_ref());
+    let summary = own.python.as_ref().map(Python::summary).filter(|it| 0 < it.files);
+    let built = workspace.catalogue(&servers, &own);
     workspace.close().await;
-    terminal::close(python).await;
+    own.close().await;
     let (catalogue, _, found) = built?;
     let problems = [workspace.problems.as_slice(), &found].concat();
     let tools = catalogue.entries().len();
     let text = if as_json {
-        listed(&states, own.as_ref(), &workspace.disabled(), &problems, tools)
+        listed(&states, summary.as_ref(), &workspace.disabled(), &problems, tools)
     } else {
-        shown(&states, own.as_ref(), &workspace.disabled(), &problems, tools)
+        shown(&states, summary.as_ref(), &workspace.disabled(), &problems, tools)
     };
     terminal::print(&text)?;
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -127,7 +127,7 @@ async fn connect(owner: &Owner, group: Option<&str>) -> Result<Option<UnixStream
 
 async fn greet(owner: &Owner, group: Option<&str>) -> Result<Option<UnixStream>, Failure> {
     let Ok(mut stream) = owner.connect().await else { return Ok(None) };
-    let hello = Hello { group: group.map(str::to_owned), refused: None };
+    let hello = Hello { group: group.map(str::to_owned), ..Hello::default() };
     let Ok(text) = serde_json::to_string(&hello) else { return Ok(None) };
     if stream.write_all(format!("{text}\n").as_bytes()).await.is_err() {
         return Ok(None);

@@ -11,8 +11,9 @@ use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
 };
-use toolcrib::{Claim, Data, Network, NetworkError, Owner, Workspace, environment, own_problems};
-use toolcrib_catalogue::{Source, SourceState};
+use toolcrib::{Claim, Data, Network, NetworkError, Own, Owner, Workspace, environment};
+use toolcrib_bus::Bus;
+use toolcrib_catalogue::{Problem, Source, SourceState};
 use toolcrib_server::{
     Access, Caller, Door, Gateway, HttpSettings, Settings, Tls, serve_socket, serve_stdio,
 };
@@ -85,7 +86,7 @@ pub(crate) struct Running {
     workspace: Arc<Workspace>,
     network: Network,
     servers: Vec<Arc<Connection>>,
-    python: Option<Python>,
+    own: Own,
     way: Way,
     /// Ends with us; last, so that nobody owns the folder while our servers still run.
     _data: Option<Data>,
@@ -108,35 +109,57 @@ impl Running {
         if let Some(file) = &lists {
             workspace.recall(file);
         }
-        let python = workspace.start_python(true, &terminal::installing).await;
+        let bus = open_bus(&network, data.as_ref());
+        let own = workspace.start_own(true, bus, &terminal::installing).await;
         terminal::installed();
         let servers = workspace.start(&workspace.server_names());
-        terminal::wait_for_python(python.as_ref()).await;
+        terminal::wait_for_python(own.python.as_ref()).await;
         // Two tools of our own with one name: only their author can say which is meant.
-        if let Err(conflict) = workspace.catalogue(&[], python.as_ref()) {
+        if let Err(conflict) = workspace.catalogue(&[], &own) {
             workspace.close().await;
-            terminal::close(python).await;
+            own.close().await;
             return Err(conflict.into());
         }
         let settings = Settings {
             name: "toolcrib".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             instructions: network.instructions.clone(),
+            bus: own.bus.clone(),
         };
-        let inputs = workspace.inputs(&servers, python.as_ref());
+        let inputs = workspace.inputs(&servers, &own);
         terminal::warn(&workspace.problems);
         let gateway = Gateway::start(inputs, access, settings);
         let workspace = Arc::new(workspace);
-        let running = Self { gateway, workspace, network, servers, python, way, _data: data };
+        let running = Self { gateway, workspace, network, servers, own, way, _data: data };
         if let Some(file) = lists {
             let workspace = Arc::clone(&running.workspace);
             running.spawn(async move { workspace.remember(&file).await });
         }
-        if let Some(python) = running.python.clone() {
-            running.spawn(async move { tell_edits(&python).await });
+        // All that is written in Python changes together.
+        let python = running.own.python.as_ref().and_then(|it| it.sources().first().cloned());
+        if let Some(source) = python {
+            let own = running.own.clone();
+            running.spawn(async move { tell_edits(&own, &*source).await });
         }
+        if let Some(events) = running.own.events.clone() {
+            let (own, source) = (running.own.clone(), Arc::clone(&events));
+            running.spawn(async move { tell_edits(&own, &*source).await });
+            running.spawn(async move { events.follow_edits().await });
+        }
+        running.start_webhooks().await;
         running.open_socket();
         Ok(running)
+    }
+
+    /// Begins to tell those who want to be told of events.
+    async fn start_webhooks(&self) {
+        for hook in self.network.bus.webhooks.clone() {
+            let name = hook.name.clone();
+            if let Err(error) = hook.start(&self.gateway).await {
+                let subject = format!("network.yaml: bus: webhooks: {name}");
+                terminal::warn(&[Problem::new(subject, error.to_string())]);
+            }
+        }
     }
 
     /// Lets further gateways of the workspace in.
@@ -166,7 +189,7 @@ impl Running {
     pub(crate) async fn close(self) {
         self.gateway.close().await;
         self.workspace.close().await;
-        terminal::close(self.python).await;
+        self.own.close().await;
     }
 }
 
@@ -216,7 +239,7 @@ async fn serve_http(
     running: &Running,
     address: SocketAddr,
 ) -> Result<ExitCode, Failure> {
-    let Running { gateway, workspace, network, servers, python, .. } = running;
+    let Running { gateway, workspace, network, servers, own, .. } = running;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let hint = "another toolcrib may be running; --listen 127.0.0.1:0 takes a free port";
         Failure::unusable(format!("cannot listen on {address}: {error}"))
@@ -232,7 +255,7 @@ async fn serve_http(
     let listen = address;
     let serving = door.serve(listener);
     let telling = async {
-        tell_python(python.as_ref());
+        tell_own(own);
         terminal::wait_for(servers).await;
         tell_servers(gateway, servers);
         std::future::pending::<()>().await;
@@ -282,27 +305,37 @@ fn read_tls((cert, key): &(PathBuf, PathBuf)) -> Result<Tls, Failure> {
     tls.map_err(|cause| Failure::unusable(format!("network.yaml: tls: {cause}")))
 }
 
-/// What there is of Python, and what is wrong with it.
-fn tell_python(python: Option<&Python>) {
-    let Some(python) = python else { return };
-    let summary = python.summary();
-    if 0 < summary.files {
+/// Opens the event bus, or says why there is none.
+fn open_bus(network: &Network, data: Option<&Data>) -> Result<Arc<dyn Bus>, String> {
+    let data = data.ok_or("the folder `.toolcrib` of the workspace cannot be written")?;
+    let opened = network.bus.open(&data.file("events.db"));
+    opened.map_err(|error| {
+        terminal::warn(&[Problem::new("bus", error.to_string())]);
+        error.to_string()
+    })
+}
+
+/// What there is of the workspace's own, and what is wrong with it.
+fn tell_own(own: &Own) {
+    let summary = own.python.as_ref().map(Python::summary);
+    if let Some(summary) = summary.filter(|it| 0 < it.files) {
         terminal::print(&format!("  {}  {summary}\n", styled(DIM, "python  "))).ok();
     }
-    let problems: Vec<_> = python.sources().iter().flat_map(|it| own_problems(it)).collect();
-    terminal::warn(&problems);
+    let events = own.events.as_ref().map(|it| it.tools().len()).unwrap_or_default();
+    if 0 < events {
+        let tools = if events == 1 { "1 tool".to_owned() } else { format!("{events} tools") };
+        terminal::print(&format!("  {}  {tools}\n", styled(DIM, "events  "))).ok();
+    }
+    terminal::warn(&own.problems());
 }
 
 /// Tells what is wrong with an edit as soon as it has been loaded. Never returns.
-async fn tell_edits(python: &Python) {
-    let sources = python.sources();
-    let problems = || sources.iter().flat_map(|it| own_problems(it)).collect::<Vec<_>>();
-    let Some(any) = sources.first() else { return };
-    let mut known = problems();
+async fn tell_edits(own: &Own, source: &dyn Source) {
+    let mut known = own.problems();
     loop {
-        let version = any.version();
-        any.changed_since(version).await;
-        let now = problems();
+        let version = source.version();
+        source.changed_since(version).await;
+        let now = own.problems();
         let new: Vec<_> = now.iter().filter(|it| !known.contains(it)).cloned().collect();
         terminal::warn(&new);
         known = now;
@@ -327,11 +360,8 @@ fn tell_servers(gateway: &Gateway, servers: &[Arc<Connection>]) {
     terminal::warn(&problems);
     for server in servers {
         if let SourceState::Failed { cause, hint } = server.state() {
-            let problem = toolcrib_catalogue::Problem {
-                subject: format!("server `{}`", server.label()),
-                message: cause,
-                hint,
-            };
+            let problem =
+                Problem { subject: format!("server `{}`", server.label()), message: cause, hint };
             terminal::warn(&[problem]);
         }
     }

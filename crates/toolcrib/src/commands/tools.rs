@@ -6,7 +6,7 @@ use serde_json::json;
 use toolcrib::Workspace;
 use toolcrib_catalogue::{Entry, Listing, Origin, extract_schema};
 
-use super::{Failure, Seen};
+use super::{Failure, Seen, unused};
 use crate::terminal;
 
 pub(crate) async fn run(
@@ -15,12 +15,12 @@ pub(crate) async fn run(
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
     let servers = workspace.start(&workspace.server_names());
-    let python = workspace.start_python(false, &terminal::installing).await;
-    terminal::wait_for_python(python.as_ref()).await;
+    let own = workspace.start_own(false, unused(), &terminal::installing).await;
+    terminal::wait_for_python(own.python.as_ref()).await;
     terminal::wait_for(&servers).await;
-    let built = workspace.catalogue(&servers, python.as_ref());
+    let built = workspace.catalogue(&servers, &own);
     workspace.close().await;
-    terminal::close(python).await;
+    own.close().await;
     let (catalogue, listings, problems) = built?;
     let seen = |it: &&Entry| seen.is_none_or(|seen| seen.objection(&it.name).is_none());
     let entries: Vec<&Entry> = catalogue.entries().iter().filter(seen).collect();

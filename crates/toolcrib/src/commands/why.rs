@@ -7,7 +7,7 @@ use toolcrib_catalogue::{
     Catalogue, Entry, Hidden, HiddenBecause, Listing, Origin, Renamed, nearest,
 };
 
-use super::{Failure, Seen};
+use super::{Failure, Seen, unused};
 use crate::terminal::{self, BOLD, GREEN, YELLOW, styled};
 
 pub(crate) async fn run(
@@ -16,12 +16,12 @@ pub(crate) async fn run(
     name: &str,
 ) -> Result<ExitCode, Failure> {
     let servers = workspace.start(&workspace.server_names());
-    let python = workspace.start_python(false, &terminal::installing).await;
-    terminal::wait_for_python(python.as_ref()).await;
+    let own = workspace.start_own(false, unused(), &terminal::installing).await;
+    terminal::wait_for_python(own.python.as_ref()).await;
     terminal::wait_for(&servers).await;
-    let built = workspace.catalogue(&servers, python.as_ref());
+    let built = workspace.catalogue(&servers, &own);
     workspace.close().await;
-    terminal::close(python).await;
+    own.close().await;
     let (catalogue, listings, problems) = built?;
     let story = Story { workspace, catalogue: &catalogue, listings: &listings, seen };
     let (text, found) = story.tell(name);

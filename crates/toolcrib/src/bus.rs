@@ -1,0 +1,237 @@
+//! `bus` of `network.yaml`: where events go, how long they are kept, and who is told of them.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde::{Deserialize, de::IgnoredAny};
+use toolcrib_bus::{Bus, BusError, Embedded, Pattern};
+use toolcrib_catalogue::{Problem, nearest};
+use toolcrib_server::{Secret, Webhook};
+use toolcrib_sources::mcp::{Filled, Lookup};
+use toolcrib_wire::Endpoint;
+
+use crate::{
+    network::NetworkError,
+    python::{Amount, size},
+};
+
+/// What the section means.
+#[derive(Debug, Clone, Default)]
+pub struct BusSettings {
+    /// How events are kept.
+    pub settings: toolcrib_bus::Settings,
+    /// Who is told of them.
+    pub webhooks: Vec<Webhook>,
+}
+
+impl BusSettings {
+    /// Opens the bus, whose file is this.
+    pub fn open(&self, file: &Path) -> Result<Arc<dyn Bus>, BusError> {
+        Ok(Arc::new(Embedded::open(file, self.settings.clone())?))
+    }
+}
+
+/// The section as it is written.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct WrittenBus {
+    url: Option<String>,
+    retain: Option<Amount>,
+    max_size: Option<Amount>,
+    max_event: Option<Amount>,
+    webhooks: Vec<WrittenWebhook>,
+    #[serde(flatten)]
+    other: BTreeMap<String, IgnoredAny>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct WrittenWebhook {
+    url: Option<String>,
+    name: Option<String>,
+    #[serde(rename = "match")]
+    asked: Vec<String>,
+    secret: Option<String>,
+    secret_env: Option<String>,
+    headers: BTreeMap<String, String>,
+    ca: Option<PathBuf>,
+    attempts: Option<u32>,
+    timeout: Option<Amount>,
+    #[serde(flatten)]
+    other: BTreeMap<String, IgnoredAny>,
+}
+
+const KEYS: [&str; 5] = ["url", "retain", "max_size", "max_event", "webhooks"];
+const HOOK_KEYS: [&str; 9] =
+    ["url", "name", "match", "secret", "secret_env", "headers", "ca", "attempts", "timeout"];
+
+/// What the section means for a workspace.
+pub(crate) fn resolve(
+    written: WrittenBus,
+    folder: &Path,
+    lookup: Lookup<'_>,
+    problems: &mut Vec<Problem>,
+) -> Result<BusSettings, NetworkError> {
+    let refuse =
+        |key: &str, cause: String| Err(NetworkError::Value { key: format!("bus: {key}"), cause });
+    unknown(&written.other, "bus", &KEYS, problems);
+    let mut bus = BusSettings::default();
+    match written.url.as_deref() {
+        None | Some("embedded") => {}
+        Some(_) => return refuse("url", "it is `embedded`".to_owned()),
+    }
+    if let Some(amount) = &written.retain {
+        match time(amount).filter(|it| Duration::from_secs(60) <= *it) {
+            Some(time) => bus.settings.retain = time,
+            None => return refuse("retain", "it is a time such as 30d or 12h, at least 1m".into()),
+        }
+    }
+    if let Some(amount) = &written.max_size {
+        match size(amount).filter(|it| (1 << 20..=1 << 44).contains(it)) {
+            Some(bytes) => bus.settings.max_size = bytes,
+            None => return refuse("max_size", "it is an amount such as 1GB, at least 1MB".into()),
+        }
+    }
+    if let Some(amount) = &written.max_event {
+        match size(amount).filter(|it| (1 << 10..=64 << 20).contains(it)) {
+            Some(bytes) => bus.settings.max_event = usize::try_from(bytes).unwrap_or(usize::MAX),
+            None => return refuse("max_event", "it is an amount from 1KB to 64MB".into()),
+        }
+    }
+    for (at, hook) in written.webhooks.into_iter().enumerate() {
+        let place = format!("bus: webhooks: {}", at + 1);
+        unknown(&hook.other, &place, &HOOK_KEYS, problems);
+        let hook = webhook(hook, folder, lookup, &place, problems)
+            .map_err(|cause| NetworkError::Value { key: place.clone(), cause })?;
+        if bus.webhooks.iter().any(|it| it.name == hook.name) {
+            let cause = format!("two are called `{}`: give each a `name`", hook.name);
+            return refuse("webhooks", cause);
+        }
+        bus.webhooks.push(hook);
+    }
+    Ok(bus)
+}
+
+fn webhook(
+    written: WrittenWebhook,
+    folder: &Path,
+    lookup: Lookup<'_>,
+    place: &str,
+    problems: &mut Vec<Problem>,
+) -> Result<Webhook, String> {
+    let mut fill = |key: &str, text: &str| {
+        let filled = Filled::new(text, lookup);
+        for unset in &filled.unset {
+            let place = format!("network.yaml: {place}: {key}");
+            problems.push(Problem::new(place, format!("the variable `{unset}` is not set")));
+        }
+        filled.value().to_owned()
+    };
+    let url = written.url.ok_or("it has no `url`")?;
+    let url: http::Uri = fill("url", &url).parse().ok().ok_or("its `url` is no address")?;
+    if !matches!(url.scheme_str(), Some("http" | "https")) || url.host().is_none() {
+        return Err("its `url` must begin with https:// or http://".to_owned());
+    }
+    let mut headers = http::HeaderMap::new();
+    for (name, text) in &written.headers {
+        let value = fill(&format!("headers: {name}"), text);
+        let name = http::HeaderName::try_from(name.as_str());
+        let value = http::HeaderValue::try_from(value);
+        let (Ok(name), Ok(mut value)) = (name, value) else {
+            return Err("one of its `headers` cannot be sent".to_owned());
+        };
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    let secret = match (written.secret, written.secret_env) {
+        (Some(text), _) => Some(text),
+        (None, Some(variable)) => {
+            let found = lookup(&variable).filter(|it| !it.is_empty());
+            // What nobody signs anybody can send: better not at all.
+            Some(found.ok_or_else(|| format!("secret_env: the variable `{variable}` is not set"))?)
+        }
+        (None, None) => None,
+    };
+    let secret = secret.map(|it| Secret::new(&it).ok_or("its secret is empty, or no base64"));
+    let host = url.host().unwrap_or_default();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' };
+    let name = written.name.unwrap_or_else(|| host.chars().map(plain).collect());
+    toolcrib_bus::ConsumerName::new("", &name).map_err(|error| format!("name: {error}"))?;
+    let asked = written.asked.into_iter().map(Pattern::new).collect::<Result<_, _>>();
+    let limit = Duration::from_secs(1)..=Duration::from_secs(300);
+    let timeout = match &written.timeout {
+        None => Duration::from_secs(10),
+        Some(amount) => {
+            let found = time(amount).filter(|it| limit.contains(it));
+            found.ok_or("its `timeout` is a time from 1s to 5m")?
+        }
+    };
+    let attempts = written.attempts.unwrap_or(10);
+    if !(1..=100).contains(&attempts) {
+        return Err("its `attempts` are a number from 1 to 100".to_owned());
+    }
+    let ca = written.ca.map(|it| folder.join(it));
+    let endpoint = Endpoint { url, headers, ca, read_timeout: None };
+    let asked = asked.map_err(|error| format!("match: {error}"))?;
+    let secret = secret.transpose()?;
+    Ok(Webhook { name, endpoint, asked, secret, attempts, timeout })
+}
+
+fn unknown(
+    keys: &BTreeMap<String, IgnoredAny>,
+    place: &str,
+    known: &[&str],
+    problems: &mut Vec<Problem>,
+) {
+    for key in keys.keys() {
+        let message = format!("unknown key `{}`", key.escape_debug());
+        let problem = Problem::new(format!("network.yaml: {place}"), message);
+        problems.push(match nearest(key, known.iter().copied()) {
+            Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
+            None => problem.hint("it is ignored"),
+        });
+    }
+}
+
+/// `30d`, `12h`, `10m`, `5s`; a bare number is seconds.
+fn time(amount: &Amount) -> Option<Duration> {
+    let text = match amount {
+        Amount::Number(number) => format!("{number}"),
+        Amount::Text(text) => text.trim().to_owned(),
+    };
+    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let number: f64 = number.parse().ok()?;
+    let unit = match unit.trim() {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        "w" => 604_800.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(number * unit).ok().filter(|it| it.as_secs() < 1 << 33)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let read = |text: &str| time(&Amount::Text(text.to_owned())).map(|it| it.as_secs());
+        assert_eq!(read("30d"), Some(30 * 86_400));
+        assert_eq!(
+            [read("12h"), read("1.5m"), read("7"), read("2w")],
+            [Some(43_200), Some(90), Some(7), Some(1_209_600)]
+        );
+        for bad in ["", "d", "30y", "-1s", "1e999d", "..s"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+}
