@@ -27,7 +27,15 @@ impl Validator {
     pub fn new(schema: &Json) -> Result<Self, String> {
         let schema: Value = schema.get().ok_or("it is not JSON")?;
         let read = jsonschema::options().build(&schema);
-        read.map(Self).map_err(|error| error.to_string())
+        read.map(Self).map_err(|error| {
+            let place = error.instance_path().as_str();
+            if place.is_empty() { error.to_string() } else { format!("{place}: {error}") }
+        })
+    }
+
+    /// Whether nothing is wrong with a value.
+    pub fn fits(&self, value: &Value) -> bool {
+        self.0.is_valid(value)
     }
 
     /// What is wrong with a value: where, and why. Nothing where nothing is.

@@ -1,7 +1,8 @@
 //! Where tools come from.
 //!
 //! One folder per kind of source. [`mcp`]: the servers of an `mcp.json`. [`python`]: the
-//! functions in `tools/`, and mods in Python. [`mods`]: mods in Rust. [`collector`]: all tools of our own.
+//! functions in `tools/`, and mods in Python. [`mods`]: mods in Rust.
+//! [`asyncapi`]: the operations in `events/`. [`collector`]: all tools of our own.
 //!
 //! # The seed's names and ours
 //!
@@ -29,4 +30,5 @@
 pub mod mcp;
 pub mod python;
 pub mod mods;
+pub mod asyncapi;
 pub mod collector;
