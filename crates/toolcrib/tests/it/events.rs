@@ -1,0 +1,4 @@
+//! Event tools.
+
+mod documents;
+mod malformed;
