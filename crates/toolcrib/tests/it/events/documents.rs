@@ -143,7 +143,8 @@ fn workspace(path: &Path, text: &str) -> Folder {
     let folder = Folder::new();
     folder.write("events/document.yaml", text);
     let beside = path.parent().unwrap().parent().unwrap().join("common");
-    for file in beside.is_dir().then(|| files(&beside)).unwrap_or_default() {
+    let others = if beside.is_dir() { files(&beside) } else { Vec::new() };
+    for file in others {
         let name = file.strip_prefix(beside.parent().unwrap()).unwrap();
         folder.write(name.to_str().unwrap(), fs::read(&file).unwrap());
     }

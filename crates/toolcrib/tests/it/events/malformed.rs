@@ -11,7 +11,9 @@ use std::{
 
 use toolcrib::sources::asyncapi::load;
 
-use self::cases::{Case, bombs, operations, references, texts, whole, wrong_types, yaml};
+use self::cases::{
+    Case, bombs, meanings, operations, references, schemas, texts, whole, wrong_types, yaml,
+};
 use crate::kit::Folder;
 
 /// How long one folder may take. Most of it is spent on documents that are as large as they may be.
@@ -30,7 +32,7 @@ fn peak_kb() -> u64 {
 #[test]
 fn malformed_documents_are_told_and_harm_nobody() {
     let mut cases = Vec::new();
-    for add in [wrong_types, bombs, texts, references, operations] {
+    for add in [wrong_types, bombs, texts, meanings, references, operations, schemas] {
         add(&mut cases);
     }
     let mut kinds: Vec<&str> = cases.iter().map(|it| it.kind).collect();

@@ -6,7 +6,10 @@ use std::{path::Path, sync::Arc};
 use serde_json::{Value, json};
 use toolcrib::{
     catalogue::{Catalogue, Json, Listing, NameStyle, Origin, Settings, Tool, ToolFilter},
-    sources::asyncapi::{EventTool, Loaded, load},
+    sources::{
+        asyncapi::{EventTool, Loaded, load},
+        mods::AgentTool,
+    },
 };
 
 use super::{
@@ -79,7 +82,7 @@ pub(crate) fn conflict(row: &Value) -> Verdict {
         loader.close().await;
         tools
     });
-    let functions: Vec<Value> = functions.iter().map(|it| it.to_mcp()).collect();
+    let functions: Vec<Value> = functions.iter().map(AgentTool::to_mcp).collect();
     let events: Vec<Value> = load(folder.path()).tools.iter().map(|it| shown(it)).collect();
     let listings = [listing(Origin::Workspace, &functions), listing(Origin::Events, &events)];
     let built = Catalogue::build(&listings, &Settings::default());

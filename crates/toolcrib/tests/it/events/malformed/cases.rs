@@ -223,6 +223,9 @@ pub(super) fn texts(cases: &mut Vec<Case>) {
     ] {
         cases.push(case("no mapping", "yaml", text));
     }
+}
+
+pub(super) fn meanings(cases: &mut Vec<Case>) {
     for text in [
         yaml("info:", "asyncapi: 3.0.0\ninfo:"),
         yaml("    action: send\n", "    action: send\n    action: send\n"),
@@ -321,15 +324,8 @@ pub(super) fn references(cases: &mut Vec<Case>) {
     ] {
         cases.push(case("circle", "yaml", yaml(from, to)));
     }
-    let beside: [(&str, &[u8]); 6] = [
-        ("a: [", b"broken"),
-        ("[1]", b"list"),
-        ("", b"empty"),
-        ("c: {$ref: 'other.yaml#/c'}", b"circle"),
-        ("c: 7", b"number"),
-        ("c: {address: 'a b'}", b"name"),
-    ];
-    for (text, _) in beside {
+    let others = ["a: [", "[1]", "", "c: {$ref: 'other.yaml#/c'}", "c: 7", "c: {address: 'a b'}"];
+    for text in others {
         let bad = case("another file", "yaml", to("../other.yaml#/c"));
         cases.push(Case { beside: vec![("other.yaml", text.as_bytes().to_vec())], ..bad });
     }
@@ -382,6 +378,9 @@ pub(super) fn operations(cases: &mut Vec<Case>) {
     ] {
         cases.push(case("x-agent-tool", "yaml", yaml("{enabled: true}", wish)));
     }
+}
+
+pub(super) fn schemas(cases: &mut Vec<Case>) {
     for payload in [
         "x",
         "7",
