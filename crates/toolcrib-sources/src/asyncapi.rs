@@ -40,8 +40,11 @@ use self::{
 pub use files::{Fingerprint, fingerprint};
 pub use port::EventSource;
 
-/// How many operations are looked at.
+/// How many operations of one document are looked at.
 const OPERATIONS: usize = 10_000;
+
+/// How many tools there may be in all.
+const TOOLS: usize = 10_000;
 
 /// How much text the schemas of all tools may have.
 const SCHEMAS: usize = 16 << 20;
@@ -130,7 +133,6 @@ pub fn load(workspace: &Path) -> Loaded {
     let mut loading = Loading {
         files: Files::new(workspace),
         loaded: Loaded { problems, ..Loaded::default() },
-        operations: OPERATIONS,
         room: SCHEMAS,
     };
     for path in paths {
@@ -156,7 +158,6 @@ fn shown(path: &Path) -> String {
 struct Loading {
     files: Files,
     loaded: Loaded,
-    operations: usize,
     room: usize,
 }
 
@@ -249,13 +250,12 @@ impl Loading {
             let problem = Problem::new(format!("{subject}: operations"), "it must be a mapping");
             return self.loaded.problems.push(problem);
         };
-        for (id, value) in operations {
-            if self.operations == 0 {
-                let message = format!("there are more than {OPERATIONS}; the rest is left out");
+        for (at, (id, value)) in operations.iter().enumerate() {
+            if at == OPERATIONS || self.loaded.tools.len() == TOOLS {
+                let message = "there are too many; the rest is left out";
                 let subject = format!("{subject}: operations");
                 return self.loaded.problems.push(Problem::new(subject, message));
             }
-            self.operations -= 1;
             let mut teller = Teller {
                 subject: format!("{subject}: operations: {}", shorten(id)),
                 problems: &mut self.loaded.problems,

@@ -170,13 +170,20 @@ fn channel<'a>(documents: &'a Documents, place: Place<'a>) -> Result<(Place<'a>,
         Some(Value::String(address)) => Ok((channel, address.clone())),
         // Without an address, a channel is known by its key.
         None | Some(Value::Null) => {
-            let reference = reference.ok_or("a channel without an address must have a name")?;
-            let key = reference.rsplit('/').next().unwrap_or_default();
-            let key = super::files::unescape(key).ok_or("its escapes are not UTF-8")?;
-            Ok((channel, key.replace("~1", "/").replace("~0", "~")))
+            let key = reference.and_then(key).ok_or("it leads to no channel")?;
+            Ok((channel, key))
         }
         Some(_) => Err("its `address` must be text".to_owned()),
     }
+}
+
+/// The key of what a reference names; in the document itself, channels do not stand at the top.
+fn key(reference: &str) -> Option<String> {
+    let (file, pointer) = reference.split_once('#')?;
+    let pointer = super::files::unescape(pointer)?;
+    let mut parts: Vec<&str> = pointer.split('/').skip(1).collect();
+    let key = parts.pop()?.replace("~1", "/").replace("~0", "~");
+    (!file.is_empty() || !parts.is_empty()).then_some(key)
 }
 
 /// The tool's name: given, or the operation's, or the address.

@@ -1,5 +1,7 @@
 //! Event tools and the bus, on the real wire and on a real disk.
 
+mod documents;
+mod malformed;
 mod tools;
 mod door;
 mod groups;

@@ -5,6 +5,7 @@
 mod orbiter;
 mod openagents;
 mod tools;
+mod events;
 
 use std::{
     fs,

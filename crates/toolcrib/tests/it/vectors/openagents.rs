@@ -1,18 +1,18 @@
 //! Seed 003, against what the original network did when it was run: how `network.yaml` is understood, and
 //! what the door answers. Each row runs against a real gateway.
 //!
-//! Rows about event tools and the original's own agent interface are not of this kind yet.
+//! Rows about the bus and the original's own agent interface are not of this kind yet.
 
 use serde_json::{Value, json};
 
-use super::{Verdict, tools};
+use super::{Verdict, events, tools};
 use crate::{
     kit::{Folder, run},
     serving::Serving,
 };
 
 /// Rows that need what is not there yet, by the beginning of their ids.
-const LATER: [&str; 5] = ["m20", "m21", "m34", "h02", "col07"];
+const LATER: [&str; 4] = ["m20", "m21", "m34", "h02"];
 
 /// Rows about the original's own agent interface, which no seed asks for.
 const OUT_OF_SCOPE: [&str; 5] = ["a", "cfg19", "cfg21", "cfg22", "cfg23"];
@@ -29,7 +29,9 @@ pub(crate) fn verdict(row: &Value, live: &Value) -> Verdict {
         "network_config" => network_config(row),
         "live_http" => live_http(row, live),
         "workspace" => tools::workspace(row),
+        "collector" if id.starts_with("col07") => events::conflict(row),
         "collector" => tools::collector(row),
+        "event" => events::event(row),
         _ => Verdict::Skip("comes with event tools"),
     }
 }

@@ -11,11 +11,11 @@ use toolcrib_catalogue::Json;
 use super::Verdict;
 use crate::kit::Folder;
 
-fn wait<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn wait<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(work)
 }
 
-fn folder(row: &Value) -> Folder {
+pub(crate) fn folder(row: &Value) -> Folder {
     let folder = Folder::new();
     for (name, text) in row["files"].as_object().unwrap() {
         folder.write(name, text.as_str().unwrap());
@@ -23,7 +23,7 @@ fn folder(row: &Value) -> Folder {
     folder
 }
 
-fn loader(folder: &Folder) -> WorkspaceToolLoader {
+pub(crate) fn loader(folder: &Folder) -> WorkspaceToolLoader {
     let path = toolcrib::environment("PATH").unwrap_or_default();
     let env = vec![("PATH".to_owned(), path)];
     WorkspaceToolLoader::with(Settings { env, ..Settings::new(folder.path()) })
