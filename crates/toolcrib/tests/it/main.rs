@@ -31,3 +31,4 @@ mod clients;
 mod rmcp_client;
 mod conformance;
 mod python;
+mod events;
