@@ -1,0 +1,7 @@
+//! Events, on both buses.
+
+#[cfg(feature = "nats")]
+mod broker;
+mod suite;
+#[cfg(feature = "nats")]
+mod nats;

@@ -1,0 +1,1 @@
+//! NATS, and what befalls it.
