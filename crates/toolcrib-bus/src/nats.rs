@@ -18,6 +18,7 @@ mod forward;
 mod follow;
 mod bounded;
 mod dead;
+mod consumer;
 mod consume;
 
 use std::{

@@ -7,12 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use async_nats::jetstream::{
-    AckKind, ErrorCode, Message,
-    consumer::{self, AckPolicy, Consumer, DeliverPolicy, pull},
-    context::ConsumerInfoErrorKind,
-    stream::ConsumerErrorKind,
-};
+use async_nats::jetstream::{AckKind, ErrorCode, Message, stream::ConsumerErrorKind};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -20,23 +15,13 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     bounded::{Bounded, Key},
+    consumer::{self, Known, MAX_CONSUMERS, MAX_PENDING, NAME, nanos, stored},
     dead::{self, Lost},
     link::{ANSWER, Link, Live},
     message::Arrived,
-    subject::{AGAIN, durable, subjects},
+    subject::durable,
 };
-use crate::{
-    BusError, ConsumerName, ConsumerState, Delivery, Filter, Outcome, Settled, Start, Wish,
-};
-
-/// More events than this are not out with one consumer at a time.
-const MAX_PENDING: usize = 1000;
-
-/// More consumers than this, readers among them, are not made.
-const MAX_CONSUMERS: usize = 2000;
-
-/// The longest name that NATS takes.
-const MAX_NAME: usize = 240;
+use crate::{BusError, ConsumerName, ConsumerState, Delivery, Outcome, Settled, Wish};
 
 /// So long one question waits at NATS; whoever waits longer asks again.
 const SLICE: Duration = Duration::from_secs(5);
@@ -46,20 +31,6 @@ const REMEMBERED: usize = 65_536;
 
 /// So many outcomes are on their way to NATS at a time.
 const SETTLING: usize = 64;
-
-/// What we call a consumer, and what it asks for, beside what NATS knows of it.
-const NAME: &str = "toolcrib-name";
-const FILTER: &str = "toolcrib-filter";
-
-/// A consumer that was used here.
-#[derive(Clone)]
-struct Known {
-    consumer: Arc<Consumer<pull::Config>>,
-    filter: Filter,
-    patience: Duration,
-    born: u64,
-    live: std::sync::Weak<Live>,
-}
 
 /// A delivery that can be settled here.
 #[derive(Debug, Clone)]
@@ -135,6 +106,8 @@ impl Desk {
                 Err(error @ (BusError::Refused(_) | BusError::Closed)) => return Err(error),
                 Err(error) => {
                     self.known.lock().remove(wish.consumer.as_str());
+                    // Where the stream itself is gone, this has it made anew.
+                    live.ends().await.ok();
                     failures += 1;
                     // A connection that broke may be followed by one that works.
                     if 2 < failures {
@@ -147,6 +120,22 @@ impl Desk {
         Ok(Vec::new())
     }
 
+    /// The consumer, as it is wished.
+    async fn known(&self, live: &Arc<Live>, wish: &Wish) -> Result<Known, BusError> {
+        let name = wish.consumer.as_str();
+        let there = self.known.lock().get(name).filter(|it| it.is_as(wish, live)).cloned();
+        if let Some(known) = there {
+            return Ok(known);
+        }
+        let known = consumer::ensure(&self.link, live, wish).await?;
+        let mut all = self.known.lock();
+        if MAX_CONSUMERS < all.len() {
+            all.clear();
+        }
+        all.insert(name.to_owned(), known.clone());
+        Ok(known)
+    }
+
     async fn pull(
         &self,
         live: &Arc<Live>,
@@ -154,7 +143,7 @@ impl Desk {
         slice: Duration,
     ) -> Result<Vec<Delivery>, BusError> {
         let failed = |cause: String| self.link.failed("fetching events", cause);
-        let known = self.ensure(live, wish).await?;
+        let known = self.known(live, wish).await?;
         let mut fetch = known.consumer.fetch().max_messages(wish.max.min(MAX_PENDING));
         if Duration::from_millis(1) <= slice {
             fetch = fetch.expires(slice);
@@ -237,123 +226,6 @@ impl Desk {
 
     fn key(&self, consumer: &str, place: u64) -> Key {
         Key { consumer: consumer.to_owned(), born: 0, place }
-    }
-
-    /// Finds the consumer, or makes it, and has it as it is wished.
-    async fn ensure(&self, live: &Arc<Live>, wish: &Wish) -> Result<Known, BusError> {
-        let name = wish.consumer.as_str();
-        let same = |it: &Known| {
-            it.patience == wish.patience
-                && wish.filter.as_ref().is_none_or(|filter| *filter == it.filter)
-                && std::ptr::eq(it.live.as_ptr(), Arc::as_ptr(live))
-        };
-        if let Some(known) = self.known.lock().get(name).filter(|it| same(it)) {
-            return Ok(known.clone());
-        }
-        let failed = |cause: String| self.link.failed("finding the consumer", cause);
-        let durable = durable(name);
-        if MAX_NAME < durable.len() {
-            return Err(BusError::Refused(format!("the name `{name}` is too long for NATS")));
-        }
-        let info = match live.stream.consumer_info(&durable).await {
-            Ok(info) => self.adapt(live, info, wish).await.map_err(failed)?,
-            Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => {
-                self.make(live, &durable, wish).await?
-            }
-            Err(error) => return Err(failed(error.to_string())),
-        };
-        let Some(filter) = stored(&info.config, name) else {
-            return Err(BusError::Refused(format!(
-                "the consumer `{durable}` on NATS is somebody else's"
-            )));
-        };
-        let born = nanos(&info.created);
-        let consumer = live.stream.get_consumer::<pull::Config>(&durable).await;
-        let consumer = consumer.map_err(|error| failed(error.to_string()))?;
-        let known = Known {
-            consumer: Arc::new(consumer),
-            filter,
-            patience: wish.patience,
-            born,
-            live: Arc::downgrade(live),
-        };
-        let mut all = self.known.lock();
-        if MAX_CONSUMERS < all.len() {
-            all.clear();
-        }
-        all.insert(name.to_owned(), known.clone());
-        Ok(known)
-    }
-
-    async fn make(
-        &self,
-        live: &Live,
-        durable: &str,
-        wish: &Wish,
-    ) -> Result<consumer::Info, BusError> {
-        let failed = |cause: String| self.link.failed("making the consumer", cause);
-        let state = live.stream.get_info().await;
-        let state = state.map_err(|error| failed(error.to_string()))?.state;
-        if MAX_CONSUMERS <= state.consumer_count {
-            return Err(BusError::Refused(format!("there are {MAX_CONSUMERS} consumers already")));
-        }
-        let next = state.last_sequence + 1;
-        let start = |start_sequence| DeliverPolicy::ByStartSequence { start_sequence };
-        let deliver_policy = match wish.start {
-            Start::First => DeliverPolicy::All,
-            Start::At(seq) => start(seq.clamp(1, next)),
-            Start::New => start(next),
-        };
-        let filter = wish.filter.clone().unwrap_or_default();
-        let name = wish.consumer.as_str();
-        let written = serde_json::to_string(&filter).unwrap_or_default();
-        let config = pull::Config {
-            durable_name: Some(durable.to_owned()),
-            deliver_policy,
-            ack_policy: AckPolicy::Explicit,
-            ack_wait: wish.patience.max(Duration::from_millis(1)),
-            max_deliver: -1,
-            filter_subjects: wanted(&filter, durable),
-            max_ack_pending: i64::try_from(MAX_PENDING).unwrap_or(i64::MAX),
-            inactive_threshold: self.link.plan.retain,
-            metadata: [(NAME, name.to_owned()), (FILTER, written)]
-                .map(|(key, value)| (key.to_owned(), value))
-                .into(),
-            ..pull::Config::default()
-        };
-        match live.stream.create_consumer_strict(config).await {
-            Ok(made) => Ok(made.cached_info().clone()),
-            // Another gateway was faster.
-            Err(error) => match live.stream.consumer_info(durable).await {
-                Ok(info) => self.adapt(live, info, wish).await.map_err(failed),
-                Err(_) => Err(failed(error.to_string())),
-            },
-        }
-    }
-
-    /// Changes what is wished otherwise.
-    async fn adapt(
-        &self,
-        live: &Live,
-        info: consumer::Info,
-        wish: &Wish,
-    ) -> Result<consumer::Info, String> {
-        let Some(now) = stored(&info.config, wish.consumer.as_str()) else { return Ok(info) };
-        let filter = wish.filter.as_ref().filter(|it| **it != now);
-        let patience = wish.patience.max(Duration::from_millis(1));
-        if filter.is_none() && info.config.ack_wait == patience {
-            return Ok(info);
-        }
-        let mut config = info.config.clone();
-        config.ack_wait = patience;
-        if let Some(filter) = filter {
-            config.filter_subject = String::new();
-            config.filter_subjects = wanted(filter, &info.name);
-            let written = serde_json::to_string(filter).unwrap_or_default();
-            config.metadata.insert(FILTER.to_owned(), written);
-        }
-        let updated = live.stream.update_consumer(config).await;
-        updated.map(|it| it.cached_info().clone()).map_err(|error| error.to_string())
     }
 
     /// Says what became of deliveries.
@@ -513,21 +385,4 @@ impl Drop for Fetching<'_> {
             self.desk.tracker.spawn(async move { desk.give_back(&consumer, &deliveries).await });
         }
     }
-}
-
-/// What a consumer of ours asks for; nothing where it is not ours.
-fn stored(config: &consumer::Config, name: &str) -> Option<Filter> {
-    config.metadata.get(NAME).filter(|it| *it == name)?;
-    serde_json::from_str(config.metadata.get(FILTER)?).ok()
-}
-
-/// The subjects of what a consumer asks for, and of what is to be delivered to it again.
-fn wanted(filter: &Filter, durable: &str) -> Vec<String> {
-    let mut wanted = subjects(filter);
-    wanted.push(format!("{AGAIN}{durable}"));
-    wanted
-}
-
-fn nanos(time: &async_nats::datetime::DateTime) -> u64 {
-    u64::try_from(time.unix_timestamp_nanos()).unwrap_or_default()
 }

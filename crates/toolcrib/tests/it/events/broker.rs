@@ -5,7 +5,7 @@
 use std::{
     io::Read,
     net::{TcpListener, TcpStream},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -96,6 +96,17 @@ impl Broker {
         }
     }
 
+    /// Keeps what is on its disk now.
+    pub(crate) fn keep_store(&self) {
+        copy(&self.folder.file("jetstream"), &self.folder.file("kept"));
+    }
+
+    /// Puts that back.
+    pub(crate) fn restore_store(&self) {
+        std::fs::remove_dir_all(self.folder.file("jetstream")).unwrap();
+        copy(&self.folder.file("kept"), &self.folder.file("jetstream"));
+    }
+
     /// What a bus needs to find it.
     pub(crate) fn settings(&self) -> NatsSettings {
         NatsSettings::new(format!("nats://127.0.0.1:{}", self.port))
@@ -105,6 +116,18 @@ impl Broker {
     pub(crate) async fn jetstream(&self) -> async_nats::jetstream::Context {
         let client = async_nats::connect(format!("127.0.0.1:{}", self.port)).await.unwrap();
         async_nats::jetstream::new(client)
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
     }
 }
 
