@@ -295,6 +295,8 @@ impl Desk {
         match told.await {
             Ok(_) => {}
             Err(error) if error.kind() == async_nats::RequestErrorKind::NoResponders => {
+                // The consumer is gone, or the whole stream, which is made anew then.
+                live.ends().await.ok();
                 self.out.lock().remove(&self.key(consumer, seq));
                 return Ok(false);
             }

@@ -61,7 +61,7 @@ async fn stored(broker: &Broker, count: u64) -> Vec<(String, String, String)> {
     assert_eq!(state.messages, count, "as many as were sent");
     let mut found = Vec::new();
     for place in state.first_sequence..=state.last_sequence {
-        let message = stream.direct_get(place).await.unwrap();
+        let message = stream.get_raw_message(place).await.unwrap();
         let id = message.headers.get("Nats-Msg-Id").unwrap().to_string();
         let payload = String::from_utf8(message.payload.to_vec()).unwrap();
         found.push((message.subject.to_string(), id, payload));
@@ -79,6 +79,14 @@ async fn made(broker: &Broker, config: stream::Config) {
 
 fn numbers(records: &[Arc<Record>]) -> Vec<usize> {
     records.iter().map(|it| number(it)).collect()
+}
+
+/// Sends events at the same time; the numbers, in the order in which they were appended.
+async fn send(bus: &Nats, name: &str, range: std::ops::Range<usize>) -> Vec<usize> {
+    let sending = range.map(|n| async move { (bus.append(event(name, n)).await.unwrap().seq, n) });
+    let mut sent = futures_util::future::join_all(sending).await;
+    sent.sort_unstable();
+    sent.into_iter().map(|(_, n)| n).collect()
 }
 
 fn assert_once(records: &[Arc<Record>], count: usize) {

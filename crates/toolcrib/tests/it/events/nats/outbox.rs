@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use futures_util::future::join_all;
 use nix::sys::signal::Signal;
 use toolcrib_bus::{Draft, Filter, Login, Settings, Start};
 
@@ -91,7 +90,7 @@ async fn what_is_in_the_stream_already_is_not_sent_again_however_late() {
     broker.kill();
     let folder = Folder::new();
     let bus = open(&folder, broker.settings());
-    join_all((0..2500).map(|n| bus.append(event("a.b", n)))).await;
+    let mut order = send(&bus, "a.b", 0..2500).await;
     bus.close().await;
     fs::copy(folder.file("events.db"), folder.file("before.db")).unwrap();
 
@@ -99,17 +98,17 @@ async fn what_is_in_the_stream_already_is_not_sent_again_however_late() {
     let bus = open(&folder, broker.settings());
     let other = Folder::new();
     let neighbour = open(&other, broker.settings());
-    join_all((0..50).map(|n| neighbour.append(event("c.d", 5000 + n)))).await;
+    send(&neighbour, "c.d", 5000..5050).await;
     stored(&broker, 2550).await;
     bus.close().await;
 
     let bus = open_at(&folder.file("before.db"), broker.settings());
-    join_all((2500..2510).map(|n| bus.append(event("a.b", n)))).await;
+    order.extend(send(&bus, "a.b", 2500..2510).await);
     stored(&broker, 2560).await;
     let mut follower = bus.follow(Filter::of(["a.*"]).unwrap(), Start::First).await.unwrap();
     let records = read(&mut *follower, 2510).await;
     assert_once(&records, 2510);
-    assert!(numbers(&records).is_sorted());
+    assert_eq!(numbers(&records), order);
 }
 
 /// A broker that lost power lost what it had confirmed: the last it wrote was not on disk.
@@ -118,20 +117,20 @@ async fn what_the_broker_confirmed_and_lost_is_sent_again() {
     let Some(mut broker) = Broker::start() else { return };
     let folder = Folder::new();
     let bus = open(&folder, broker.settings());
-    join_all((0..20).map(|n| bus.append(event("a.b", n)))).await;
+    let mut order = send(&bus, "a.b", 0..20).await;
     stored(&broker, 20).await;
     broker.kill();
     broker.keep_store();
     broker.run();
-    join_all((20..50).map(|n| bus.append(event("a.b", n)))).await;
+    order.extend(send(&bus, "a.b", 20..50).await);
     stored(&broker, 50).await;
     broker.kill();
     broker.restore_store();
     broker.run();
-    bus.append(event("a.b", 50)).await.unwrap();
+    order.extend(send(&bus, "a.b", 50..51).await);
     stored(&broker, 51).await;
     let mut follower = bus.follow(Filter::all(), Start::First).await.unwrap();
-    assert_eq!(numbers(&read(&mut *follower, 51).await), (0..51).collect::<Vec<_>>());
+    assert_eq!(numbers(&read(&mut *follower, 51).await), order);
 }
 
 #[tokio::test(flavor = "multi_thread")]
