@@ -83,6 +83,41 @@ impl std::fmt::Debug for Embedded {
 impl Embedded {
     /// Opens the file, or makes it. Nobody else may write to it.
     pub fn open(path: &Path, settings: Settings) -> Result<Self, BusError> {
+        let sweep = sweep(&settings, |_| Ok(u64::MAX >> 1));
+        Self::open_with(path, settings, sweep, |_| Ok(())).map(|(bus, ())| bus)
+    }
+
+    /// Opens the file as one whose events go on to somewhere else: none is removed before it has gone.
+    #[cfg(feature = "nats")]
+    pub(crate) fn open_outbox(
+        path: &Path,
+        settings: Settings,
+    ) -> Result<(Self, crate::outbox::Marks), BusError> {
+        let sweep = sweep(&settings, crate::outbox::gone);
+        Self::open_with(path, settings, sweep, crate::outbox::read)
+    }
+
+    /// Has these numbers kept; the answer comes when they are on disk.
+    #[cfg(feature = "nats")]
+    pub(crate) fn set_marks(
+        &self,
+        marks: Vec<(&'static str, u64)>,
+    ) -> Result<oneshot::Receiver<Result<(), BusError>>, BusError> {
+        let work = move |scene: &mut Scene<'_>| {
+            for (name, value) in &marks {
+                store::set_mark(scene.change, name, *value)?;
+            }
+            Ok(Ok(()))
+        };
+        self.queue.submit(work, None)
+    }
+
+    fn open_with<T>(
+        path: &Path,
+        settings: Settings,
+        sweep: Sweep,
+        look: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
+    ) -> Result<(Self, T), BusError> {
         let unusable =
             |cause: String| BusError::Unavailable(format!("`{}`: {cause}", path.display()));
         let opened = store::open(path, settings.synchronous).and_then(|it| {
@@ -94,9 +129,11 @@ impl Embedded {
             let (first, last) = store::ends(&it)?;
             // Whoever had fetched something is gone: it can be had again.
             it.execute("UPDATE pending SET due = 0", [])?;
-            Ok((it, first, last))
+            let found = look(&it)?;
+            Ok((it, first, last, found))
         });
-        let (connection, first, last) = opened.map_err(|error| unusable(error.to_string()))?;
+        let (connection, first, last, found) =
+            opened.map_err(|error| unusable(error.to_string()))?;
         let tail = Arc::new(Tail::new(first, last));
         let (queue, health) = (Arc::new(Queue::new()), Arc::new(Health::default()));
         let writer = Writer {
@@ -106,7 +143,7 @@ impl Embedded {
             tail: Arc::clone(&tail),
             health: Arc::clone(&health),
             checkpoint: settings.checkpoint,
-            sweep: sweep(&settings),
+            sweep,
             begin: Instant::now(),
             pages: 0,
             together: 1,
@@ -115,7 +152,7 @@ impl Embedded {
         let thread = std::thread::Builder::new().name("events".to_owned());
         let thread = thread.spawn(move || writer.run(connection));
         let thread = thread.map_err(|error| unusable(error.to_string()))?;
-        Ok(Self {
+        let bus = Self {
             path: path.to_owned(),
             settings,
             queue,
@@ -124,7 +161,8 @@ impl Embedded {
             readers: Arc::new(Readers::new(path.to_owned())),
             released: Arc::default(),
             thread: Mutex::new(Some(thread)),
-        })
+        };
+        Ok((bus, found))
     }
 
     async fn fetch_within(&self, wish: &Wish, wait: Duration) -> Result<Vec<Delivery>, BusError> {
@@ -220,13 +258,16 @@ fn give_back(
     drop(queue.submit(work, None));
 }
 
-/// Removes what is older than it may be, and consumers that nobody uses.
-fn sweep(settings: &Settings) -> Sweep {
+/// Removes what is older than it may be, up to a place, and consumers that nobody uses.
+fn sweep(
+    settings: &Settings,
+    upto: impl Fn(&rusqlite::Connection) -> rusqlite::Result<u64> + Send + 'static,
+) -> Sweep {
     let retain = u64::try_from(settings.retain.as_millis()).unwrap_or(u64::MAX);
     let max_size = settings.max_size;
     Box::new(move |scene| {
         let before = now_ms().saturating_sub(retain);
-        let gone = store::retain(scene.change, before, max_size, u64::MAX >> 1)?;
+        let gone = store::retain(scene.change, before, max_size, upto(scene.change)?)?;
         let idle = consumers::forget_idle(scene.change, before)?;
         if 0 < gone + idle {
             tracing::info!(events = gone, consumers = idle, "what is too old was removed");

@@ -2,7 +2,8 @@
 //!
 //! In reading order: `name` says what an event may be called and who asks for which; `event` is the
 //! envelope; `bus` is the port; `store` is the file; `writer` the one thread that changes it; `tail` what
-//! was written last; `embedded` puts them together.
+//! was written last; `embedded` puts them together. `nats`, a feature, brings what is in the file to NATS
+//! JetStream, where several gateways read it.
 //!
 //! The rule a reader would get wrong: an answer to [`Bus::append`] means that the event survives a power
 //! cut. Everything that changes the file goes through one thread, which commits what has gathered as one
@@ -33,6 +34,10 @@ mod tail;
 mod writer;
 mod follower;
 mod embedded;
+#[cfg(feature = "nats")]
+mod outbox;
+#[cfg(feature = "nats")]
+mod nats;
 
 pub use bus::{
     Batch, BoxFuture, Bus, BusError, BusState, ConsumerState, DeadLetter, Delivery, Follow,
@@ -41,3 +46,5 @@ pub use bus::{
 pub use embedded::{Embedded, Settings, Synchronous, Verified};
 pub use event::{Draft, Event, Record, now_ms, rfc3339};
 pub use name::{ConsumerName, Filter, NameError, Pattern, check_name};
+#[cfg(feature = "nats")]
+pub use nats::{Login, Nats, NatsSettings};

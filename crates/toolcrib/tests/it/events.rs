@@ -1,5 +1,10 @@
 //! Event tools and the bus, on the real wire and on a real disk.
 
+#[cfg(feature = "nats")]
+mod broker;
+mod suite;
+#[cfg(feature = "nats")]
+mod nats;
 mod documents;
 mod malformed;
 mod tools;
