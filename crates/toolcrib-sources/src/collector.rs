@@ -2,16 +2,18 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
 use serde_json::{Value, json};
+use toolcrib_bus::Bus;
 use toolcrib_catalogue::{CallContext, Conflict, Json, Origin, Problem, Source};
 
 use crate::{
+    asyncapi::EventSource,
     mods::{AgentTool, Mod},
-    python::{Python, PythonSource, Settings},
+    python::{Python, Settings},
 };
 
 /// Loads the tools in a workspace's `tools/`, and its mods that are written in Python.
@@ -52,7 +54,8 @@ impl WorkspaceToolLoader {
 
     /// The tools; a file that does not load gives none, and is among the [problems](Self::problems).
     pub async fn load_tools(&self) -> Vec<AgentTool> {
-        self.python().await.sources().iter().flat_map(tools_of).collect()
+        let sources = self.python().await.sources();
+        sources.into_iter().flat_map(|it| tools_of(&(it as Arc<dyn Source>))).collect()
     }
 
     /// What is wrong with the files.
@@ -68,7 +71,53 @@ impl WorkspaceToolLoader {
     }
 }
 
-fn tools_of(source: &Arc<PythonSource>) -> Vec<AgentTool> {
+/// Loads the tools in a workspace's `events/`. Calling one appends an event to the bus, which is the
+/// network here.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use toolcrib_bus::{Bus, Embedded, Settings};
+/// use toolcrib_sources::collector::EventToolLoader;
+///
+/// let workspace = std::env::temp_dir().join(format!("loader-{}", std::process::id()));
+/// std::fs::create_dir_all(workspace.join("events"))?;
+/// std::fs::write(workspace.join("events/a.yaml"), "
+/// asyncapi: 3.0.0
+/// info: { title: Tasks, version: '1' }
+/// channels: { c: { address: task.run } }
+/// operations: { runTask: { action: send, channel: { $ref: '#/channels/c' }, x-agent-tool: { enabled: true } } }
+/// ")?;
+/// let network: Arc<dyn Bus> = Arc::new(Embedded::open(&workspace.join("events.db"), Settings::default())?);
+/// let loader = EventToolLoader::new(&workspace, Arc::clone(&network));
+/// let tools = loader.load_tools();
+/// assert_eq!(tools[0].name, "runTask");
+/// let result = tools[0].execute(toolcrib_catalogue::Json::empty_object()).await?;
+/// assert!(result.as_str().contains("Event emitted: task.run"));
+/// assert_eq!(network.state().last, 1);
+/// # network.close().await; std::fs::remove_dir_all(&workspace)?; Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct EventToolLoader(Arc<EventSource>);
+
+impl EventToolLoader {
+    /// A loader whose tools emit to this network.
+    pub fn new(workspace: impl AsRef<Path>, network: Arc<dyn Bus>) -> Self {
+        Self(EventSource::load(workspace.as_ref(), Ok(network)))
+    }
+
+    /// The tools; what is no tool is among the [problems](Self::problems).
+    pub fn load_tools(&self) -> Vec<AgentTool> {
+        tools_of(&(Arc::clone(&self.0) as Arc<dyn Source>))
+    }
+
+    /// What is wrong with the files.
+    pub fn problems(&self) -> Vec<Problem> {
+        self.0.problems()
+    }
+}
+
+fn tools_of(source: &Arc<dyn Source>) -> Vec<AgentTool> {
     let tool = |it: &Arc<toolcrib_catalogue::Tool>| {
         let (source, name) = (Arc::clone(source), it.name.clone());
         AgentTool {
@@ -88,21 +137,29 @@ fn tools_of(source: &Arc<PythonSource>) -> Vec<AgentTool> {
     source.tools().iter().map(tool).collect()
 }
 
-/// Collects the tools of mods and of a workspace, filters them, and turns them into MCP's form.
+/// Collects the tools of mods, of a workspace and of its events, filters them, and turns them into MCP's form.
 #[derive(Debug)]
 pub struct NetworkToolCollector {
     mods: Vec<Arc<dyn Mod>>,
     loader: WorkspaceToolLoader,
+    events: Option<EventToolLoader>,
     tools: BTreeMap<String, (AgentTool, Origin)>,
 }
 
 impl NetworkToolCollector {
     /// A collector over mods in Rust and a workspace.
     pub fn new(mods: Vec<Arc<dyn Mod>>, loader: WorkspaceToolLoader) -> Self {
-        Self { mods, loader, tools: BTreeMap::new() }
+        Self { mods, loader, events: None, tools: BTreeMap::new() }
     }
 
-    /// Collects everything: mods first, then the workspace. Two tools of one name are refused.
+    /// The same, with the tools in `events/`.
+    #[must_use]
+    pub fn with_events(mut self, events: EventToolLoader) -> Self {
+        self.events = Some(events);
+        self
+    }
+
+    /// Collects everything: mods first, then the workspace, then events. Two tools of one name are refused.
     pub async fn collect_all_tools(&mut self) -> Result<Vec<AgentTool>, Conflict> {
         self.tools.clear();
         let rust = self.mods.iter().flat_map(|it| {
@@ -110,11 +167,14 @@ impl NetworkToolCollector {
             it.get_tools().into_iter().map(move |tool| (tool, origin.clone()))
         });
         let python = self.loader.python().await.sources();
-        let python = python.iter().flat_map(|it| {
+        let python = python.into_iter().flat_map(|it| {
             let origin = it.origin.clone();
-            tools_of(it).into_iter().map(move |tool| (tool, origin.clone()))
+            let tools = tools_of(&(it as Arc<dyn Source>));
+            tools.into_iter().map(move |tool| (tool, origin.clone()))
         });
-        for (tool, origin) in rust.chain(python).collect::<Vec<_>>() {
+        let events = self.events.iter().flat_map(EventToolLoader::load_tools);
+        let events = events.map(|tool| (tool, Origin::Events));
+        for (tool, origin) in rust.chain(python).chain(events).collect::<Vec<_>>() {
             if let Some((_, first)) = self.tools.get(&tool.name) {
                 let (first, second) = (first.to_string(), origin.to_string());
                 return Err(Conflict { name: tool.name, first, second });

@@ -21,6 +21,7 @@
 //! | seed 003 (`openagents`) | here |
 //! |---|---|
 //! | `WorkspaceToolLoader(path).load_tools()` | [`collector::WorkspaceToolLoader`] |
+//! | `EventToolLoader(path, network).load_tools()` | [`collector::EventToolLoader`]; the network is a `toolcrib_bus::Bus` |
 //! | `NetworkToolCollector(network, workspace_path)`: `collect_all_tools`, `filter_tools`, `to_mcp_tools_filtered` | [`collector::NetworkToolCollector`] with methods of the same names |
 //! | `AgentTool(name, description, input_schema, func)` | [`mods::AgentTool`]; in Python `toolcrib.AgentTool` and `openagents.models.tool.AgentTool` |
 //! | a mod's `get_tools()` | [`mods::Mod::get_tools`]; in Python as in the seed |

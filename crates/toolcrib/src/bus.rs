@@ -24,6 +24,9 @@ use crate::{
 pub struct BusSettings {
     /// How events are kept.
     pub settings: toolcrib_bus::Settings,
+    /// Where they go on to.
+    #[cfg(feature = "nats")]
+    pub nats: Option<toolcrib_bus::NatsSettings>,
     /// Who is told of them.
     pub webhooks: Vec<Webhook>,
 }
@@ -31,6 +34,12 @@ pub struct BusSettings {
 impl BusSettings {
     /// Opens the bus, whose file is this.
     pub fn open(&self, file: &Path) -> Result<Arc<dyn Bus>, BusError> {
+        #[cfg(feature = "nats")]
+        if let Some(nats) = &self.nats {
+            let store = self.settings.clone();
+            let nats = toolcrib_bus::NatsSettings { store, ..nats.clone() };
+            return Ok(Arc::new(toolcrib_bus::Nats::open(file, nats)?));
+        }
         Ok(Arc::new(Embedded::open(file, self.settings.clone())?))
     }
 }
@@ -43,6 +52,15 @@ pub(crate) struct WrittenBus {
     retain: Option<Amount>,
     max_size: Option<Amount>,
     max_event: Option<Amount>,
+    credentials: Option<PathBuf>,
+    user: Option<String>,
+    password_env: Option<String>,
+    token_env: Option<String>,
+    nkey_env: Option<String>,
+    ca: Option<PathBuf>,
+    stream: Option<String>,
+    replicas: Option<usize>,
+    max_outbox: Option<u64>,
     webhooks: Vec<WrittenWebhook>,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
@@ -65,13 +83,28 @@ struct WrittenWebhook {
     other: BTreeMap<String, IgnoredAny>,
 }
 
-const KEYS: [&str; 5] = ["url", "retain", "max_size", "max_event", "webhooks"];
+const KEYS: [&str; 14] = [
+    "url",
+    "retain",
+    "max_size",
+    "max_event",
+    "webhooks",
+    "credentials",
+    "user",
+    "password_env",
+    "token_env",
+    "nkey_env",
+    "ca",
+    "stream",
+    "replicas",
+    "max_outbox",
+];
 const HOOK_KEYS: [&str; 9] =
     ["url", "name", "match", "secret", "secret_env", "headers", "ca", "attempts", "timeout"];
 
 /// What the section means for a workspace.
 pub(crate) fn resolve(
-    written: WrittenBus,
+    mut written: WrittenBus,
     folder: &Path,
     lookup: Lookup<'_>,
     problems: &mut Vec<Problem>,
@@ -80,9 +113,23 @@ pub(crate) fn resolve(
         |key: &str, cause: String| Err(NetworkError::Value { key: format!("bus: {key}"), cause });
     unknown(&written.other, "bus", &KEYS, problems);
     let mut bus = BusSettings::default();
-    match written.url.as_deref() {
-        None | Some("embedded") => {}
-        Some(_) => return refuse("url", "it is `embedded`".to_owned()),
+    match written.url.take().map(|it| Filled::new(&it, lookup)) {
+        None => {}
+        Some(url) if url.value() == "embedded" => {}
+        Some(url) if !url.unset.is_empty() => {
+            return refuse("url", format!("the variable `{}` is not set", url.unset[0]));
+        }
+        Some(url) if ["nats://", "tls://"].iter().any(|it| url.value().starts_with(it)) => {
+            #[cfg(feature = "nats")]
+            {
+                let nats = nats(&written, url.value(), folder, lookup);
+                bus.nats = Some(nats.map_err(|(key, cause)| NetworkError::Value { key, cause })?);
+            }
+            #[cfg(not(feature = "nats"))]
+            return refuse("url", "this toolcrib was built without NATS".to_owned());
+        }
+        // Not what it says: that may hold a password.
+        Some(_) => return refuse("url", "it is `embedded`, `nats://…` or `tls://…`".to_owned()),
     }
     if let Some(amount) = &written.retain {
         match time(amount).filter(|it| Duration::from_secs(60) <= *it) {
@@ -114,6 +161,49 @@ pub(crate) fn resolve(
         bus.webhooks.push(hook);
     }
     Ok(bus)
+}
+
+/// Where NATS is, and who we are there.
+#[cfg(feature = "nats")]
+fn nats(
+    written: &WrittenBus,
+    url: &str,
+    folder: &Path,
+    lookup: Lookup<'_>,
+) -> Result<toolcrib_bus::NatsSettings, (String, String)> {
+    use toolcrib_bus::{Login, NatsSettings};
+    let variable = |key: &str, name: &str| {
+        let found = lookup(name).filter(|it| !it.is_empty());
+        found.ok_or_else(|| (format!("bus: {key}"), format!("the variable `{name}` is not set")))
+    };
+    let mut nats = NatsSettings::new(url);
+    nats.login = if let Some(file) = &written.credentials {
+        Login::CredentialsFile(folder.join(file))
+    } else if let Some(name) = &written.nkey_env {
+        Login::Nkey(variable("nkey_env", name)?)
+    } else if let Some(name) = &written.token_env {
+        Login::Token(variable("token_env", name)?)
+    } else if let Some(user) = &written.user {
+        let password = match &written.password_env {
+            Some(name) => variable("password_env", name)?,
+            None => String::new(),
+        };
+        Login::Password { user: user.clone(), password }
+    } else {
+        Login::Anonymous
+    };
+    nats.ca = written.ca.as_ref().map(|it| folder.join(it));
+    if let Some(stream) = &written.stream {
+        nats.stream.clone_from(stream);
+    }
+    if let Some(replicas) = written.replicas {
+        if !(1..=5).contains(&replicas) {
+            return Err(("bus: replicas".to_owned(), "it is a number from 1 to 5".to_owned()));
+        }
+        nats.replicas = replicas;
+    }
+    nats.max_outbox = written.max_outbox.unwrap_or(nats.max_outbox).max(1);
+    Ok(nats)
 }
 
 fn webhook(

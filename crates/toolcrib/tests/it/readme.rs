@@ -62,6 +62,7 @@ fn every_command_in_the_readme_runs_and_prints_what_it_says() {
         "docs/network-yaml.md",
         "docs/commands.md",
         "docs/python-tools.md",
+        "docs/events.md",
         "examples/guide/README.md",
     ] {
         let markdown = fs::read_to_string(root.join(file)).unwrap();

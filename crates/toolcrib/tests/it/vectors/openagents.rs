@@ -1,7 +1,5 @@
 //! Seed 003, against what the original network did when it was run: how `network.yaml` is understood, and
 //! what the door answers. Each row runs against a real gateway.
-//!
-//! Rows about the bus and the original's own agent interface are not of this kind yet.
 
 use serde_json::{Value, json};
 
@@ -11,9 +9,6 @@ use crate::{
     serving::Serving,
 };
 
-/// Rows that need what is not there yet, by the beginning of their ids.
-const LATER: [&str; 4] = ["m20", "m21", "m34", "h02"];
-
 /// Rows about the original's own agent interface, which no seed asks for.
 const OUT_OF_SCOPE: [&str; 5] = ["a", "cfg19", "cfg21", "cfg22", "cfg23"];
 
@@ -22,9 +17,6 @@ pub(crate) fn verdict(row: &Value, live: &Value) -> Verdict {
     if OUT_OF_SCOPE.iter().any(|it| id.starts_with(it)) {
         return Verdict::Skip("out of scope");
     }
-    if LATER.iter().any(|it| id.starts_with(it)) {
-        return Verdict::Skip("comes with event tools");
-    }
     match row["kind"].as_str().unwrap() {
         "network_config" => network_config(row),
         "live_http" => live_http(row, live),
@@ -32,7 +24,9 @@ pub(crate) fn verdict(row: &Value, live: &Value) -> Verdict {
         "collector" if id.starts_with("col07") => events::conflict(row),
         "collector" => tools::collector(row),
         "event" => events::event(row),
-        _ => Verdict::Skip("comes with event tools"),
+        "subscription_pattern" => events::patterns(row),
+        "event_envelope_defaults" => events::envelope(row),
+        kind => Verdict::Other(format!("unknown kind {kind}")),
     }
 }
 
@@ -184,7 +178,7 @@ fn live_http(row: &Value, live: &Value) -> Verdict {
         if serde_json::from_str::<Value>(&guide).unwrap() == response["body"] {
             return Verdict::Class("guide-errors", Ok(()));
         }
-        return Verdict::Other(answer.json()["result"].to_string());
+        return Verdict::Other(events::steady(&answer.json()["result"].to_string()));
     }
     let needs = response["headers"]["WWW-Authenticate"].as_str();
     if needs.is_some() && answer.header("www-authenticate").as_deref() != needs {
