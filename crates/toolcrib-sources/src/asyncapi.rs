@@ -127,13 +127,29 @@ impl Reply {
     }
 }
 
-/// Reads the documents of a workspace. Takes its time: it is not for where others wait.
+/// How closely documents are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Care {
+    /// As far as tools are made of them.
+    Tools,
+    /// And held against the official schemas of AsyncAPI, which takes a while to begin with.
+    Official,
+}
+
+/// Reads the documents of a workspace, and holds them against the official schemas. Takes its time: it is not
+/// for where others wait.
 pub fn load(workspace: &Path) -> Loaded {
+    load_with(workspace, Care::Official)
+}
+
+/// Reads the documents of a workspace.
+pub fn load_with(workspace: &Path, care: Care) -> Loaded {
     let (paths, problems) = files::documents(workspace);
     let mut loading = Loading {
         files: Files::new(workspace),
         loaded: Loaded { problems, ..Loaded::default() },
         room: SCHEMAS,
+        care,
     };
     for path in paths {
         let before = loading.loaded.problems.len();
@@ -159,6 +175,7 @@ struct Loading {
     files: Files,
     loaded: Loaded,
     room: usize,
+    care: Care,
 }
 
 impl Loading {
@@ -175,7 +192,10 @@ impl Loading {
             }
         };
         let Some(version) = self.version(&subject, &mut tree) else { return };
-        let (misfits, more) = official::misfits(version, &tree.value);
+        let (misfits, more) = match self.care {
+            Care::Tools => (Vec::new(), 0),
+            Care::Official => official::misfits(version, &tree.value),
+        };
         for it in misfits {
             let subject = format!("{subject}: {}", it.place);
             let message = format!("not as AsyncAPI {} has it: {}", version.written(), it.what);

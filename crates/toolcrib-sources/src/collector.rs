@@ -11,7 +11,7 @@ use toolcrib_bus::Bus;
 use toolcrib_catalogue::{CallContext, Conflict, Json, Origin, Problem, Source};
 
 use crate::{
-    asyncapi::EventSource,
+    asyncapi::{Care, EventSource},
     mods::{AgentTool, Mod},
     python::{Python, Settings},
 };
@@ -103,7 +103,7 @@ pub struct EventToolLoader(Arc<EventSource>);
 impl EventToolLoader {
     /// A loader whose tools emit to this network.
     pub fn new(workspace: impl AsRef<Path>, network: Arc<dyn Bus>) -> Self {
-        Self(EventSource::load(workspace.as_ref(), Ok(network)))
+        Self(EventSource::load(workspace.as_ref(), Ok(network), Care::Official))
     }
 
     /// The tools; what is no tool is among the [problems](Self::problems).

@@ -12,7 +12,7 @@ use toolcrib_catalogue::{
 };
 use toolcrib_server::Input;
 use toolcrib_sources::{
-    asyncapi::EventSource,
+    asyncapi::{Care, EventSource},
     mcp::{
         self, Client, ClientOptions, ConfigFault, Connection, ExecutionError, Lists, Lookup,
         ServerConfig, Severity,
@@ -177,18 +177,20 @@ impl Workspace {
         names.iter().filter_map(|it| self.client.connection(it).ok()).collect()
     }
 
-    /// Begins to load the tools of the workspace's own. Events go to `bus`, if they can.
+    /// Begins to load the tools of the workspace's own. Events go to `bus`, if they can; `care` is how
+    /// closely their documents are looked at.
     pub async fn start_own(
         &self,
         watch: bool,
         bus: Result<Arc<dyn Bus>, String>,
+        care: Care,
         tell: &(dyn Fn(&str) + Sync),
     ) -> Own {
         let python = self.start_python(watch, tell).await;
         let (folder, there) = (self.folder.clone(), bus.as_ref().ok().cloned());
         let load = move || {
             let needed = watch || EventSource::is_needed(&folder);
-            needed.then(|| EventSource::load(&folder, bus))
+            needed.then(|| EventSource::load(&folder, bus, care))
         };
         let events = tokio::task::spawn_blocking(load).await.ok().flatten();
         Own { python, events, bus: there }

@@ -17,7 +17,7 @@ use toolcrib_catalogue::{
 };
 use toolcrib_wire::json::member;
 
-use super::{EventTool, Fingerprint, Loaded, files::documents, fingerprint, load};
+use super::{Care, EventTool, Fingerprint, Loaded, files::documents, fingerprint, load, load_with};
 
 /// The tools in a workspace's `events/`.
 #[derive(Debug)]
@@ -48,8 +48,8 @@ struct Known {
 
 impl EventSource {
     /// Reads the files of a workspace. Takes its time.
-    pub fn load(workspace: &Path, bus: Result<Arc<dyn Bus>, String>) -> Arc<Self> {
-        let listed = ArcSwap::from_pointee(Listed::of(load(workspace)));
+    pub fn load(workspace: &Path, bus: Result<Arc<dyn Bus>, String>, care: Care) -> Arc<Self> {
+        let listed = ArcSwap::from_pointee(Listed::of(load_with(workspace, care)));
         let version = watch::Sender::new(1);
         Arc::new(Self { workspace: workspace.to_owned(), bus, listed, version })
     }

@@ -13,6 +13,7 @@ use toolcrib_catalogue::{
     SourceState, Tool, nearest,
 };
 use toolcrib_server::{Access, AccessSettings, Gateway, Settings};
+use toolcrib_sources::asyncapi::Care;
 
 use super::{Failure, events::Reached, unused};
 use crate::terminal;
@@ -134,7 +135,7 @@ pub(crate) async fn run(
         Some(Err(failure)) => Err(failure.message.clone()),
         None => unused(),
     };
-    let own = workspace.start_own(false, bus, &terminal::installing).await;
+    let own = workspace.start_own(false, bus, Care::Tools, &terminal::installing).await;
     terminal::wait_for_python(own.python.as_ref()).await;
     let called = if own.has(&asked.name) {
         call_own(workspace, &own, asked).await

@@ -6,6 +6,7 @@ use serde_json::json;
 use toolcrib::Workspace;
 use toolcrib_catalogue::{Problem, Source, SourceState};
 use toolcrib_sources::{
+    asyncapi::Care,
     mcp::Connection,
     python::{Python, Summary},
 };
@@ -15,7 +16,7 @@ use crate::terminal::{self, GREEN, RED, styled};
 
 pub(crate) async fn run(workspace: &Workspace, as_json: bool) -> Result<ExitCode, Failure> {
     let servers = workspace.start(&workspace.server_names());
-    let own = workspace.start_own(false, unused(), &terminal::installing).await;
+    let own = workspace.start_own(false, unused(), Care::Official, &terminal::installing).await;
     terminal::wait_for_python(own.python.as_ref()).await;
     terminal::wait_for(&servers).await;
     let states: Vec<Checked> = servers.iter().map(Checked::of).collect();

@@ -18,6 +18,7 @@ use toolcrib_server::{
     Access, Caller, Door, Gateway, HttpSettings, Settings, Tls, serve_socket, serve_stdio,
 };
 use toolcrib_sources::{
+    asyncapi::Care,
     mcp::{Connection, Lists},
     python::Python,
 };
@@ -110,7 +111,7 @@ impl Running {
             workspace.recall(file);
         }
         let bus = open_bus(&network, data.as_ref());
-        let own = workspace.start_own(true, bus, &terminal::installing).await;
+        let own = workspace.start_own(true, bus, Care::Tools, &terminal::installing).await;
         terminal::installed();
         let servers = workspace.start(&workspace.server_names());
         terminal::wait_for_python(own.python.as_ref()).await;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use toolcrib::Workspace;
 use toolcrib_catalogue::{Entry, Listing, Origin, extract_schema};
+use toolcrib_sources::asyncapi::Care;
 
 use super::{Failure, Seen, unused};
 use crate::terminal;
@@ -15,7 +16,7 @@ pub(crate) async fn run(
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
     let servers = workspace.start(&workspace.server_names());
-    let own = workspace.start_own(false, unused(), &terminal::installing).await;
+    let own = workspace.start_own(false, unused(), Care::Tools, &terminal::installing).await;
     terminal::wait_for_python(own.python.as_ref()).await;
     terminal::wait_for(&servers).await;
     let built = workspace.catalogue(&servers, &own);

@@ -6,6 +6,7 @@ use toolcrib::Workspace;
 use toolcrib_catalogue::{
     Catalogue, Entry, Hidden, HiddenBecause, Listing, Origin, Renamed, nearest,
 };
+use toolcrib_sources::asyncapi::Care;
 
 use super::{Failure, Seen, unused};
 use crate::terminal::{self, BOLD, GREEN, YELLOW, styled};
@@ -16,7 +17,7 @@ pub(crate) async fn run(
     name: &str,
 ) -> Result<ExitCode, Failure> {
     let servers = workspace.start(&workspace.server_names());
-    let own = workspace.start_own(false, unused(), &terminal::installing).await;
+    let own = workspace.start_own(false, unused(), Care::Tools, &terminal::installing).await;
     terminal::wait_for_python(own.python.as_ref()).await;
     terminal::wait_for(&servers).await;
     let built = workspace.catalogue(&servers, &own);
