@@ -8,7 +8,7 @@ run under strace, every write and every sync of its store is noted in order, and
 random moments of that trace. What was synced before the cut is on the disk. Of the rest, anything may be:
 `drop` loses all of it, `subset` keeps some writes and not others (which is what reordering comes to),
 `torn` keeps some 512-byte sectors of a write. Each such disk is opened by `PROBE read`, which must find
-every event whose `acked` line was begun before the cut.
+every event whose `acked` line was begun before the cut, and then looked through by `PROBE verify`.
 
 The second half of the images comes from a second run, begun on a disk that has lost power already:
 recovery writes too.
@@ -144,6 +144,8 @@ def judge(probe, trace, folder, cut):
         state, says = "damaged", "the sequence has a gap"
     elif trace.events and not trace.injected and events != trace.events[: len(events)]:
         state, says = "damaged", "an event that was never appended here"
+    elif subprocess.run([probe, "verify", folder], capture_output=True, timeout=60).returncode:
+        state, says = "damaged", "`verify` finds fault with what `read` took for good"
     there, ids = set(events), {id for _, id in events}
     missing = [a for a in trace.acks if a.start < cut and not ((a.seq, a.id) in there or a.seq == "?" and a.id in ids)]
     return Verdict(state, missing, events, int(opened[1]), says)

@@ -19,6 +19,9 @@ const MAX_PENDING: usize = 1000;
 /// So many events are looked at in one go; whoever asks for few among many asks again.
 const LOOKED_AT: usize = 2000;
 
+/// A consumer that only looks is noted as often as this.
+const SEEN_MS: u64 = 3_600_000;
+
 /// The longest reason.
 const MAX_REASON: usize = 500;
 
@@ -61,6 +64,9 @@ pub(crate) fn fetch(
         wish.max.saturating_sub(fetched.deliveries.len()).min(MAX_PENDING.saturating_sub(out));
     if 0 < room {
         fresh(change, &consumer, name, due, room, &mut fetched)?;
+    } else {
+        // Too much is out: only what is settled or due makes room, not what comes.
+        fetched.cursor = u64::MAX;
     }
     if fetched.deliveries.is_empty() {
         let next = "SELECT min(due) FROM pending WHERE consumer = ?1";
@@ -72,13 +78,13 @@ pub(crate) fn fetch(
 /// Finds the consumer, or makes it.
 fn ensure(change: &Transaction<'_>, wish: &Wish) -> rusqlite::Result<Result<Consumer, BusError>> {
     let name = wish.consumer.as_str();
-    let query = "SELECT filter, cursor FROM consumers WHERE name = ?1";
-    let found: Option<(String, u64)> = change
+    let query = "SELECT filter, cursor, seen FROM consumers WHERE name = ?1";
+    let found: Option<(String, u64, u64)> = change
         .prepare_cached(query)?
-        .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row([name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     let written = |filter: &Filter| serde_json::to_string(filter).unwrap_or_default();
-    let Some((text, cursor)) = found else {
+    let Some((text, cursor, seen)) = found else {
         let count: u64 =
             change.query_row("SELECT count(*) FROM consumers", [], |row| row.get(0))?;
         if MAX_CONSUMERS <= count {
@@ -88,8 +94,8 @@ fn ensure(change: &Transaction<'_>, wish: &Wish) -> rusqlite::Result<Result<Cons
         }
         let (first, last) = store::ends(change)?;
         let cursor = match wish.start {
-            Start::First => first - 1,
-            Start::At(seq) => seq.saturating_sub(1).clamp(first - 1, last),
+            Start::First => first.saturating_sub(1),
+            Start::At(seq) => seq.saturating_sub(1).max(first.saturating_sub(1)).min(last),
             Start::New => last,
         };
         let filter = wish.filter.clone().unwrap_or_default();
@@ -97,6 +103,10 @@ fn ensure(change: &Transaction<'_>, wish: &Wish) -> rusqlite::Result<Result<Cons
         change.execute(insert, params![name, written(&filter), cursor, now_ms()])?;
         return Ok(Ok(Consumer { filter, cursor }));
     };
+    if seen + SEEN_MS < now_ms() {
+        let update = "UPDATE consumers SET seen = ?2 WHERE name = ?1";
+        change.prepare_cached(update)?.execute(params![name, now_ms()])?;
+    }
     let stored: Filter = serde_json::from_str(&text).unwrap_or_default();
     let filter = match &wish.filter {
         Some(filter) if *filter != stored => {

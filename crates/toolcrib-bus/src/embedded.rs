@@ -145,6 +145,7 @@ impl Embedded {
             checkpoint: settings.checkpoint,
             sweep,
             begin: Instant::now(),
+            swept: None,
             pages: 0,
             together: 1,
             took: Duration::ZERO,
@@ -267,7 +268,9 @@ fn sweep(
     let max_size = settings.max_size;
     Box::new(move |scene| {
         let before = now_ms().saturating_sub(retain);
-        let gone = store::retain(scene.change, before, max_size, upto(scene.change)?)?;
+        let upto = upto(scene.change)?;
+        let (gone, more) = store::retain(scene.change, before, max_size, upto)?;
+        scene.more = more;
         let idle = consumers::forget_idle(scene.change, before)?;
         if 0 < gone + idle {
             tracing::info!(events = gone, consumers = idle, "what is too old was removed");
@@ -305,7 +308,7 @@ impl Bus for Embedded {
         let ends = self.tail.watch();
         let now = self.tail.ends();
         let cursor = match start {
-            Start::First => now.first - 1,
+            Start::First => now.first.saturating_sub(1),
             Start::At(seq) => seq.saturating_sub(1).min(now.last),
             Start::New => now.last,
         };
@@ -439,5 +442,124 @@ impl Verified {
     /// Whether nothing is wrong.
     pub fn is_good(&self) -> bool {
         self.damaged.is_empty() && self.faults.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Draft;
+
+    fn file(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("bus-{}-{name}", std::process::id()));
+        std::fs::remove_dir_all(&folder).ok();
+        std::fs::create_dir_all(&folder).unwrap();
+        folder.join("events.db")
+    }
+
+    async fn append(bus: &Embedded, count: usize, size: usize) {
+        for n in 0..count {
+            let data = format!("\"{n}{}\"", "x".repeat(size));
+            bus.append(Draft::new("a.b", data).event().unwrap()).await.unwrap();
+        }
+    }
+
+    async fn kept(bus: &Embedded) -> Vec<u64> {
+        let last = bus.state().last;
+        let mut follower = bus.follow(Filter::all(), Start::First).await.unwrap();
+        let mut found = Vec::new();
+        while found.last() != Some(&last) {
+            found.extend(follower.next().await.unwrap().records.iter().map(|it| it.seq));
+        }
+        found
+    }
+
+    /// Old events go, places go on, and a consumer hears how many it missed.
+    #[tokio::test]
+    async fn what_is_too_old_goes_and_is_counted() {
+        let path = file("age");
+        let bus = Embedded::open(&path, Settings::default()).unwrap();
+        append(&bus, 5, 10).await;
+        let wish = Wish { max: 2, ..Wish::new(ConsumerName::new("g", "c").unwrap()) };
+        assert_eq!(bus.fetch(&wish, Duration::ZERO).await.unwrap().len(), 2);
+        bus.close().await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let settings = Settings { retain: Duration::from_millis(250), ..Settings::default() };
+        let bus = Embedded::open(&path, settings).unwrap();
+        append(&bus, 1, 10).await;
+        // It is swept after the answer.
+        bus.settle(&wish.consumer, Vec::new()).await.unwrap();
+        while bus.tail.ends().first != 6 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(kept(&bus).await, [6]);
+        let state = bus.consumers().await.unwrap();
+        // Two had been delivered and were not settled, three were never delivered.
+        assert!(state.is_empty() || (state[0].missed, state[0].pending) == (5, 0), "{state:?}");
+        bus.close().await;
+        let bus = Embedded::open(&path, Settings::default()).unwrap();
+        append(&bus, 1, 10).await;
+        assert_eq!(bus.state().last, 7);
+        bus.close().await;
+    }
+
+    #[tokio::test]
+    async fn what_is_too_much_goes_and_the_newest_stays() {
+        let path = file("size");
+        let bus = Embedded::open(&path, Settings::default()).unwrap();
+        append(&bus, 300, 10_000).await;
+        bus.close().await;
+        let settings = Settings { max_size: 1 << 20, ..Settings::default() };
+        let bus = Embedded::open(&path, settings).unwrap();
+        append(&bus, 1, 10).await;
+        while bus.tail.ends().first == 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let kept = kept(&bus).await;
+        assert!((50..150).contains(&kept.len()), "{}", kept.len());
+        assert_eq!(kept.last(), Some(&301));
+        let mut early = bus.follow(Filter::all(), Start::At(1)).await.unwrap();
+        assert_eq!(early.next().await.unwrap().missed, kept[0] - 1);
+        bus.close().await;
+    }
+
+    /// Somebody asks, and goes away before the answer: what it would have got is there for the next.
+    #[tokio::test]
+    async fn a_fetch_that_nobody_waits_for_gives_back() {
+        let bus = Embedded::open(&file("dropped"), Settings::default()).unwrap();
+        append(&bus, 3, 10).await;
+        let wish = Wish::new(ConsumerName::new("g", "c").unwrap());
+        for _ in 0..20 {
+            let fetch = bus.fetch(&wish, Duration::from_secs(5));
+            tokio::time::timeout(Duration::from_micros(50), fetch).await.ok();
+            let got = bus.fetch(&wish, Duration::from_secs(5)).await.unwrap();
+            let (first, times) = (got[0].record.seq, got[0].attempt);
+            let all: Vec<_> = got.iter().map(|it| (it.record.seq, Outcome::Unseen)).collect();
+            bus.settle(&wish.consumer, all).await.unwrap();
+            assert_eq!((first, times), (1, 1));
+        }
+        bus.close().await;
+    }
+
+    /// With as much out as may be, whoever waits waits, and does not keep the writer busy.
+    #[tokio::test]
+    async fn a_consumer_that_settles_nothing_waits() {
+        let bus = Arc::new(Embedded::open(&file("full"), Settings::default()).unwrap());
+        let mut appending = tokio::task::JoinSet::new();
+        for _ in 0..1_100 {
+            let bus = Arc::clone(&bus);
+            appending.spawn(async move { append(&bus, 1, 1).await });
+        }
+        while appending.join_next().await.is_some() {}
+        let wish = Wish { max: 2_000, ..Wish::new(ConsumerName::new("g", "c").unwrap()) };
+        let first = bus.fetch(&wish, Duration::ZERO).await.unwrap();
+        assert_eq!(first.len(), 1_000);
+        let begin = Instant::now();
+        assert_eq!(bus.fetch(&wish, Duration::from_millis(200)).await.unwrap().len(), 0);
+        assert!(Duration::from_millis(200) <= begin.elapsed());
+        bus.settle(&wish.consumer, vec![(1, Outcome::Done)]).await.unwrap();
+        let next = bus.fetch(&wish, Duration::from_secs(5)).await.unwrap();
+        assert_eq!(next.iter().map(|it| it.record.seq).collect::<Vec<_>>(), [1_001]);
+        bus.close().await;
     }
 }

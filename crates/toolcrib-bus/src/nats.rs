@@ -182,7 +182,7 @@ impl Nats {
         let (first, last) = ends.map_err(|cause| self.link.failed("following events", cause))?;
         self.progress.last.fetch_max(last, Ordering::Relaxed);
         let cursor = match start {
-            Start::First => first - 1,
+            Start::First => first.saturating_sub(1),
             Start::At(seq) => seq.saturating_sub(1).min(last),
             Start::New => last,
         };

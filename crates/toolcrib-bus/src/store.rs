@@ -1,7 +1,12 @@
 //! The file: one SQLite database in WAL mode. Every row carries a checksum over all it says, so that what
 //! a disk changed is never served.
 
-use std::{ops::RangeInclusive, path::Path};
+use std::{
+    fs::OpenOptions,
+    io::{self, Read, Seek, Write},
+    ops::RangeInclusive,
+    path::Path,
+};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, params};
 
@@ -40,6 +45,8 @@ const LAST: &str = "last";
 pub(crate) enum OpenError {
     #[error("{0}")]
     Sql(#[from] rusqlite::Error),
+    #[error("{0}")]
+    Log(#[from] io::Error),
     #[error("another program is using the file")]
     InUse,
     #[error("the file is of version {0}; this toolcrib knows version {VERSION} and older")]
@@ -48,6 +55,7 @@ pub(crate) enum OpenError {
 
 /// Opens the file to change it; makes it where there is none.
 pub(crate) fn open(path: &Path, synchronous: Synchronous) -> Result<Connection, OpenError> {
+    write_log_again(path)?;
     let mut connection = Connection::open(path)?;
     set_up(&connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
@@ -76,6 +84,31 @@ pub(crate) fn open(path: &Path, synchronous: Synchronous) -> Result<Connection, 
     Ok(connection)
 }
 
+/// Writes the log that a process before us left once more, as it is, and waits for the disk. A sync that failed
+/// may have left pages which are in memory and on no disk, and which no later sync brings there: only what is
+/// written again is. Otherwise what is built on them falls with the next power cut.
+fn write_log_again(path: &Path) -> io::Result<()> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let mut log = match OpenOptions::new().read(true).write(true).open(Path::new(&log)) {
+        Ok(log) => log,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let mut piece = vec![0; 1 << 20];
+    let mut at = 0;
+    loop {
+        let count = log.read(&mut piece)?;
+        if count == 0 {
+            break;
+        }
+        log.seek(io::SeekFrom::Start(at))?;
+        log.write_all(&piece[..count])?;
+        at += count as u64;
+    }
+    if 0 < at { log.sync_data() } else { Ok(()) }
+}
+
 /// Opens the file to read it.
 pub(crate) fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
     let flags =
@@ -94,12 +127,12 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
 
 /// The place of the last event that ever was, and of the oldest that is kept.
 pub(crate) fn ends(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
+    // Two questions: asked as one they read the whole table.
+    let query = "SELECT (SELECT min(seq) FROM events), (SELECT max(seq) FROM events)";
     let (first, last): (Option<u64>, Option<u64>) =
-        connection.query_row("SELECT min(seq), max(seq) FROM events", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
+        connection.prepare_cached(query)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let last = last.unwrap_or_default().max(mark(connection, LAST)?);
-    Ok((first.unwrap_or(last + 1), last))
+    Ok((first.unwrap_or(last.saturating_add(1)), last))
 }
 
 /// A number that is kept under a name; 0 where there is none, or it is not what was written.
@@ -127,6 +160,10 @@ pub(crate) fn faults(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut faults = Vec::new();
     if read(connection)? != read(&fresh)? {
         faults.push("the tables are not as they were made".to_owned());
+    }
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version != VERSION {
+        faults.push(format!("the version is {version} and not {VERSION}"));
     }
     let mut query = connection.prepare("SELECT name, value, crc FROM marks")?;
     let mut rows = query.query([])?;
@@ -184,7 +221,7 @@ impl Page {
     fn damage(&mut self, from: u64, to: u64) {
         match self.damaged.last_mut() {
             _ if to < from => {}
-            Some(last) if *last.end() + 1 == from => *last = *last.start()..=to,
+            Some(last) if last.end().saturating_add(1) == from => *last = *last.start()..=to,
             _ => self.damaged.push(from..=to),
         }
     }
@@ -207,7 +244,7 @@ pub(crate) fn read(
         found += 1;
         let seq: u64 = row.get(0)?;
         // They count up by one, so whatever is missing between two was lost.
-        page.damage(page.passed + 1, seq - 1);
+        page.damage(page.passed.saturating_add(1), seq.saturating_sub(1));
         page.passed = seq;
         match record(row) {
             Some(record) => page.records.push(record),
@@ -215,7 +252,7 @@ pub(crate) fn read(
         }
     }
     if found < limit {
-        page.damage(page.passed + 1, upto);
+        page.damage(page.passed.saturating_add(1), upto);
         page.passed = upto.max(page.passed);
     }
     Ok(page)
@@ -229,7 +266,7 @@ pub(crate) fn page(
 ) -> rusqlite::Result<(Page, u64)> {
     let moment = connection.unchecked_transaction()?;
     let (first, last) = ends(&moment)?;
-    let page = read(&moment, after.max(first - 1), last, limit)?;
+    let page = read(&moment, after.max(first.saturating_sub(1)), last, limit)?;
     moment.commit()?;
     Ok((page, first))
 }
@@ -263,34 +300,51 @@ fn checksum(seq: u64, id: &str, name: &str, at: u64, text: &str) -> u32 {
     crc
 }
 
-/// Removes what is older than a time, or too much, up to a place that must stay; returns how many.
+/// More than this are not removed in one go: others wait meanwhile.
+const REMOVED: u64 = 20_000;
+
+/// Removes what is older than a time, or too much, up to a place that must stay; returns how many, and whether
+/// there is more to remove. Costs as much as it removes, however much there is.
 pub(crate) fn retain(
     change: &Transaction<'_>,
     before_ms: u64,
     max_bytes: u64,
     upto: u64,
-) -> rusqlite::Result<usize> {
+) -> rusqlite::Result<(usize, bool)> {
     let (first, last) = ends(change)?;
-    let too_old: u64 = change
-        .query_row(
-            "SELECT max(seq) FROM events WHERE at < ?1 AND seq <= ?2",
-            params![before_ms, upto],
-            |row| row.get::<_, Option<u64>>(0),
-        )?
-        .unwrap_or_default();
-    // Summed from the newest: the first that no longer fits, and all before it, go.
-    let too_much: u64 = change
-        .query_row(
-            "SELECT max(seq) FROM (SELECT seq, sum(length(event) + 128) OVER (ORDER BY seq DESC) AS size
-             FROM events) WHERE size > ?1 AND seq <= ?2",
-            params![max_bytes, upto],
-            |row| row.get::<_, Option<u64>>(0),
-        )?
-        .unwrap_or_default();
-    let cut = too_old.max(too_much);
+    let cut = too_old(change, before_ms, last)?.max(too_much(change, max_bytes)?).min(upto);
     if cut < first {
-        return Ok(0);
+        return Ok((0, false));
     }
+    let (cut, more) = (cut.min(first + REMOVED), first + REMOVED < cut);
+    remove(change, first, last, cut).map(|gone| (gone, more))
+}
+
+/// The last of the oldest that are older than a time.
+fn too_old(change: &Transaction<'_>, before_ms: u64, last: u64) -> rusqlite::Result<u64> {
+    let young = "SELECT seq FROM events WHERE at >= ?1 ORDER BY seq LIMIT 1";
+    let young: Option<u64> = change.query_row(young, [before_ms], |row| row.get(0)).optional()?;
+    Ok(young.map_or(last, |it| it.saturating_sub(1)))
+}
+
+/// The last of the oldest that have to go so that the rest has room.
+fn too_much(change: &Transaction<'_>, max_bytes: u64) -> rusqlite::Result<u64> {
+    let pragma = |name: &str| change.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
+    let used =
+        pragma("page_count")?.saturating_sub(pragma("freelist_count")?) * pragma("page_size")?;
+    let mut over = used.saturating_sub(max_bytes);
+    let mut cut = 0;
+    let mut query =
+        change.prepare_cached("SELECT seq, octet_length(event) FROM events ORDER BY seq")?;
+    let mut rows = query.query([])?;
+    while let (true, Some(row)) = (0 < over, rows.next()?) {
+        cut = row.get(0)?;
+        over = over.saturating_sub(row.get::<_, u64>(1)? + 128);
+    }
+    Ok(cut)
+}
+
+fn remove(change: &Transaction<'_>, first: u64, last: u64, cut: u64) -> rusqlite::Result<usize> {
     set_mark(change, LAST, last)?;
     let counts = "UPDATE consumers SET missed = missed + max(0, ?1 - max(cursor, ?2 - 1))
                   + (SELECT count(*) FROM pending WHERE consumer = consumers.name AND seq <= ?1),

@@ -48,6 +48,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) clock: u64,
     /// What was appended.
     pub(crate) appended: Vec<Arc<Record>>,
+    /// There is more to put in order.
+    pub(crate) more: bool,
 }
 
 /// Puts things in order.
@@ -207,6 +209,8 @@ pub(crate) struct Writer {
     /// Puts things in order now and then.
     pub(crate) sweep: Sweep,
     pub(crate) begin: Instant,
+    /// When that was; nothing where more is to be done.
+    pub(crate) swept: Option<Instant>,
     pub(crate) pages: u32,
     /// How many came together the last time, and how long the disk took.
     pub(crate) together: usize,
@@ -217,7 +221,6 @@ impl Writer {
     /// Runs until the queue is closed.
     pub(crate) fn run(mut self, connection: Connection) {
         let mut connection = Some(connection);
-        let mut swept: Option<Instant> = None;
         let (mut failed, mut pause) = (Instant::now(), REOPEN);
         loop {
             let failing = self.health.failing().is_some();
@@ -237,8 +240,7 @@ impl Writer {
             // Where the disk was full and nobody asks, we look ourselves.
             let look = failing && jobs.is_empty();
             let mut good = self.work(open, jobs);
-            if good && (look || swept.is_none_or(|it| IDLE <= it.elapsed())) {
-                swept = Some(Instant::now());
+            if good && (look || self.swept.is_none_or(|it| IDLE <= it.elapsed())) {
                 good = self.put_in_order(open);
             }
             if good {
@@ -292,7 +294,7 @@ impl Writer {
         let clock = u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX);
         let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let last = self.tail.ends().last;
-        let mut scene = Scene { change: &change, last, clock, appended: Vec::new() };
+        let mut scene = Scene { change: &change, last, clock, appended: Vec::new(), more: false };
         work(&mut scene)?;
         let appended = scene.appended;
         change.commit()?;
@@ -302,10 +304,14 @@ impl Writer {
     /// Removes what is no longer kept.
     fn put_in_order(&mut self, connection: &mut Connection) -> bool {
         let mut sweep = std::mem::replace(&mut self.sweep, Box::new(|_| Ok(())));
+        let mut more = false;
         let swept = self.transact(connection, |scene| {
             store::set_mark(scene.change, "swept", scene.clock)?;
-            sweep(scene)
+            sweep(scene)?;
+            more = scene.more;
+            Ok(())
         });
+        self.swept = (!more).then(Instant::now);
         self.sweep = sweep;
         let first = swept.and_then(|_| store::ends(connection)).map(|(first, _)| first);
         match first {

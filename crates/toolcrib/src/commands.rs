@@ -7,6 +7,7 @@ mod call;
 mod check;
 mod why;
 mod new;
+mod reach;
 mod events;
 
 use std::{path::Path, process::ExitCode, sync::Arc};

@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::mpsc;
 use toolcrib_bus::{
-    Batch, BusError, ConsumerName, ConsumerState, DeadLetter, Draft, Pattern, Start,
+    Batch, BusError, ConsumerName, ConsumerState, DeadLetter, Draft, Pattern, Start, Wish,
 };
 use toolcrib_wire::json::scan;
 
@@ -137,7 +137,9 @@ impl Door {
             }
             (Some(name), false) => {
                 let consumer = Gateway::consumer(&caller, &name)?;
-                self.gateway.bus()?;
+                // Whatever is wrong with it is said before the stream begins.
+                let known = Wish { max: 0, ..wanted.wish(consumer.clone()) };
+                self.gateway.bus()?.fetch(&known, Duration::ZERO).await?;
                 Ok(self.deliver(caller, consumer, wanted))
             }
             (None, true) => self.page(&caller, &wanted).await,

@@ -64,7 +64,9 @@ impl EventSource {
     pub(super) fn reload(&self) -> bool {
         let listed = Listed::of(load(&self.workspace));
         let before = self.listed.load();
-        let same = before.tools == listed.tools && before.problems == listed.problems;
+        let same = before.tools == listed.tools
+            && before.problems == listed.problems
+            && before.emits == listed.emits;
         self.listed.store(Arc::new(listed));
         if !same {
             self.version.send_modify(|it| *it += 1);

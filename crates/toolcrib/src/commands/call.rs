@@ -8,6 +8,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use toolcrib::{Network, Own, Workspace, environment};
+use toolcrib_bus::Bus;
 use toolcrib_catalogue::{
     Blame, CallContext, CallError, Catalogue, Json, Listener, Outcome, Part, PartKind, Source,
     SourceState, Tool, nearest,
@@ -15,7 +16,7 @@ use toolcrib_catalogue::{
 use toolcrib_server::{Access, AccessSettings, Gateway, Settings};
 use toolcrib_sources::asyncapi::Care;
 
-use super::{Failure, events::Reached, unused};
+use super::{Failure, reach::Later};
 use crate::terminal;
 
 /// What was asked for.
@@ -60,11 +61,6 @@ impl Asked {
         })?;
         let timeout = seconds.map(Duration::from_secs_f64);
         Ok(Self { name: name.to_owned(), object, single, timeout })
-    }
-
-    /// Whether the name could be that of a tool of the workspace's own, which are not prefixed.
-    fn may_be_own(&self) -> bool {
-        !self.name.starts_with("mcp__")
     }
 
     /// The arguments as the tool's schema wants them; none where there are none.
@@ -127,14 +123,8 @@ pub(crate) async fn run(
     asked: &Asked,
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
-    // A name that may be a tool of our own: that may emit events.
-    let reached =
-        if asked.may_be_own() { Some(Reached::of(&workspace.folder).await) } else { None };
-    let bus = match &reached {
-        Some(Ok(reached)) => Ok(Arc::clone(reached.bus())),
-        Some(Err(failure)) => Err(failure.message.clone()),
-        None => unused(),
-    };
+    let later = Arc::new(Later::new(&workspace.folder));
+    let bus = Ok(Arc::clone(&later) as Arc<dyn Bus>);
     let own = workspace.start_own(false, bus, Care::Tools, &terminal::installing).await;
     terminal::wait_for_python(own.python.as_ref()).await;
     let called = if own.has(&asked.name) {
@@ -144,9 +134,6 @@ pub(crate) async fn run(
     };
     workspace.close().await;
     own.close().await;
-    if let Some(Ok(reached)) = reached {
-        reached.close().await;
-    }
     let outcome = called?;
     if as_json {
         terminal::print_raw(&format!("{}\n", outcome.raw))?;

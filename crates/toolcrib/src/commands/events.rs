@@ -2,22 +2,20 @@
 //!
 //! Where a gateway runs, it is asked; where none does, the file is opened here.
 
-use std::{
-    path::Path,
-    process::ExitCode,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use toolcrib::{Claim, Data, Network, Owner, Remote, Workspace, environment};
+use toolcrib::{Owner, Remote, Workspace, environment};
 use toolcrib_bus::{
     Batch, Bus, BusError, ConsumerName, ConsumerState, DeadLetter, Draft, Filter, Record, Start,
     Verified, now_ms, rfc3339,
 };
 use toolcrib_sources::mcp::Lists;
 
-use super::Failure;
+use super::{
+    Failure,
+    reach::{LOOK, Reached},
+};
 use crate::{
     cli::{EventsCommand, Publish, Tail},
     terminal::{self, BOLD, CYAN, DIM, GREEN, RED, YELLOW, styled},
@@ -25,12 +23,6 @@ use crate::{
 
 /// How many dead letters are shown.
 const MAX_DEAD: usize = 1000;
-
-/// How long a gateway may take to start.
-const STARTING: Duration = Duration::from_secs(15);
-
-/// How often a gateway is looked for.
-const LOOK: Duration = Duration::from_millis(300);
 
 /// How long history is waited for where nothing more may come.
 const HISTORY: Duration = Duration::from_millis(200);
@@ -65,48 +57,6 @@ fn folder(path: &Path) -> Result<std::path::PathBuf, Failure> {
     Ok(Workspace::open(path, &environment, Lists::Tools)?.folder)
 }
 
-/// The bus of a workspace, whoever has it.
-pub(crate) struct Reached {
-    bus: Arc<dyn Bus>,
-    /// Ours until we let go.
-    data: Option<Data>,
-}
-
-impl Reached {
-    pub(crate) async fn of(folder: &Path) -> Result<Self, Failure> {
-        match Data::claim(folder) {
-            Claim::Ours(data) => {
-                let network = Network::read(folder, &environment)?;
-                let bus = network.bus.open(&data.file("events.db"))?;
-                Ok(Self { bus, data: Some(data) })
-            }
-            Claim::Taken(_) => {
-                let begin = Instant::now();
-                loop {
-                    match Remote::connect(Owner::of(folder)).await {
-                        Ok(remote) => return Ok(Self { bus: Arc::new(remote), data: None }),
-                        // It may just be starting.
-                        Err(error) if STARTING < begin.elapsed() => return Err(error.into()),
-                        Err(_) => tokio::time::sleep(LOOK).await,
-                    }
-                }
-            }
-            Claim::Unusable(cause) => {
-                Err(Failure::unusable(format!("events cannot be kept: {cause}")))
-            }
-        }
-    }
-
-    pub(crate) fn bus(&self) -> &Arc<dyn Bus> {
-        &self.bus
-    }
-
-    pub(crate) async fn close(self) {
-        self.bus.close().await;
-        drop(self.data);
-    }
-}
-
 async fn publish(folder: &Path, asked: &Publish) -> Result<ExitCode, Failure> {
     let mut draft = Draft::new(&asked.name, asked.data.as_deref().unwrap_or("null"));
     draft.source = Some("/toolcrib/cli".to_owned());
@@ -116,7 +66,7 @@ async fn publish(folder: &Path, asked: &Publish) -> Result<ExitCode, Failure> {
     }
     let event = draft.event()?;
     let reached = Reached::of(folder).await?;
-    let appended = reached.bus.append(event).await;
+    let appended = reached.bus().append(event).await;
     reached.close().await;
     let receipt = appended?;
     let text = if asked.json {
@@ -147,10 +97,10 @@ async fn tail(folder: &Path, asked: &Tail) -> Result<ExitCode, Failure> {
     };
     let mut shown = Shown { json: asked.json, left: asked.count, passed: None };
     let reached = Reached::of(folder).await?;
-    let last = reached.bus.state().last;
+    let last = reached.bus().state().last;
     let start = start.unwrap_or(Start::At((last + 1).saturating_sub(asked.lines)));
-    let ours = reached.data.is_some();
-    let mut follower = reached.bus.follow(filter.clone(), start).await?;
+    let ours = reached.is_ours();
+    let mut follower = reached.bus().follow(filter.clone(), start).await?;
     // Where nobody else serves, nothing can come: what there is, and no more.
     let history = ours || asked.no_follow;
     loop {

@@ -26,6 +26,9 @@ use toolcrib_sources::{
 use super::{Failure, relay};
 use crate::terminal::{self, BOLD, CYAN, DIM, styled};
 
+/// How long a command may have the folder.
+const BRIEF: std::time::Duration = std::time::Duration::from_secs(3);
+
 /// What was asked for.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
@@ -43,7 +46,7 @@ impl From<NetworkError> for Failure {
 
 pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
     let folder = Workspace::open(asked.folder, &environment, Lists::Everything)?.folder;
-    let data = match Data::claim(&folder) {
+    let data = match claim(&folder).await {
         Claim::Ours(data) => Some(data),
         Claim::Taken(owner) if asked.stdio => return relay::run(&asked, &folder, owner).await,
         Claim::Taken(owner) => return Err(owned(&folder, &owner)),
@@ -72,6 +75,19 @@ pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
     };
     running.close().await;
     ended
+}
+
+/// Claims the folder. A command that has it for a moment, and no socket, is waited for.
+async fn claim(folder: &Path) -> Claim {
+    let begin = std::time::Instant::now();
+    loop {
+        match Data::claim(folder) {
+            Claim::Taken(owner) if owner.connect().await.is_err() && begin.elapsed() < BRIEF => {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+            claim => return claim,
+        }
+    }
 }
 
 fn owned(folder: &Path, owner: &Owner) -> Failure {

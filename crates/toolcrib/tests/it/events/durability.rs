@@ -28,6 +28,10 @@ fn script(name: &str, args: &[&str]) -> String {
     let run = Command::new("python3").arg(script).arg(probe()).args(args).output().unwrap();
     let said = String::from_utf8_lossy(&run.stdout).into_owned();
     let wrong = String::from_utf8_lossy(&run.stderr);
+    if run.status.code() == Some(77) {
+        println!("NOT RUN: {name} needs strace, which cannot be used here\n{said}{wrong}");
+        return said;
+    }
     assert!(run.status.success(), "{name} {args:?}\n{said}\n{wrong}");
     println!("{said}");
     said
