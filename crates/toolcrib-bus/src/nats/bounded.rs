@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-/// A delivery: whose, when that consumer was made, and the place.
+/// A delivery: whose, which consumer of that name, and the place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) consumer: String,

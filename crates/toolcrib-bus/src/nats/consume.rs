@@ -36,7 +36,7 @@ const SETTLING: usize = 64;
 #[derive(Debug, Clone)]
 struct Ticket {
     reply: String,
-    /// When the consumer was made, and the place of the message.
+    /// Which consumer of that name it was, and the place of the message.
     born: u64,
     place: u64,
     /// How often it was delivered, and how often of that it counted.
@@ -246,11 +246,14 @@ impl Desk {
             return Ok(settled);
         }
         let live = self.link.live().await?;
+        // Dead letters lie in the order in which they come.
+        let dead = asked.iter().any(|(_, outcome, _)| matches!(outcome, Outcome::Dead(_)));
+        let at_once = if dead { 1 } else { SETTLING };
         let each = asked.into_iter().map(|(seq, outcome, ticket)| {
             let live = &live;
             async move { (seq, self.one(live, consumer.as_str(), seq, &outcome, &ticket).await) }
         });
-        let mut each = futures_util::stream::iter(each).buffered(SETTLING);
+        let mut each = futures_util::stream::iter(each).buffered(at_once);
         let mut failure = None;
         while let Some((seq, done)) = each.next().await {
             match done {
@@ -329,7 +332,7 @@ impl Desk {
         while let Some(info) = infos.next().await {
             let info = info.map_err(|error| failed(error.to_string()))?;
             let Some(name) = info.config.metadata.get(NAME) else { continue };
-            let Some(filter) = stored(&info.config, name) else { continue };
+            let Some((filter, _)) = stored(&info.config, name) else { continue };
             let delivered = info.delivered.stream_sequence;
             let cursor = if info.num_pending == 0 { last } else { delivered };
             let seen = [info.delivered.last_active, info.ack_floor.last_active, Some(info.created)];

@@ -29,13 +29,17 @@ const MAX_NAME: usize = 240;
 pub(crate) const NAME: &str = "toolcrib-name";
 const FILTER: &str = "toolcrib-filter";
 
+/// Which of those that had its name over time a consumer is. When NATS made it would say the same, but a
+/// server of 2.10 changes its mind about that when it restarts.
+const BORN: &str = "toolcrib-born";
+
 /// A consumer that was used here.
 #[derive(Clone)]
 pub(crate) struct Known {
     pub(crate) consumer: Arc<Consumer<pull::Config>>,
     pub(crate) filter: Filter,
     patience: Duration,
-    /// When it was made: another of the same name begins anew.
+    /// Which it is: another of the same name begins anew.
     pub(crate) born: u64,
     live: Weak<Live>,
 }
@@ -64,12 +68,11 @@ pub(crate) async fn ensure(link: &Link, live: &Arc<Live>, wish: &Wish) -> Result
         }
         Err(error) => return Err(failed(error.to_string())),
     };
-    let Some(filter) = stored(&info.config, name) else {
+    let Some((filter, born)) = stored(&info.config, name) else {
         return Err(BusError::Refused(format!(
             "the consumer `{durable}` on NATS is somebody else's"
         )));
     };
-    let born = nanos(&info.created);
     let consumer = live.stream.get_consumer::<pull::Config>(&durable).await;
     let consumer = Arc::new(consumer.map_err(|error| failed(error.to_string()))?);
     Ok(Known { consumer, filter, patience: wish.patience, born, live: Arc::downgrade(live) })
@@ -97,6 +100,7 @@ async fn make(
     let filter = wish.filter.clone().unwrap_or_default();
     let name = wish.consumer.as_str();
     let written = serde_json::to_string(&filter).unwrap_or_default();
+    let born = uuid::Uuid::now_v7().as_u64_pair().1;
     let config = pull::Config {
         durable_name: Some(durable.to_owned()),
         deliver_policy,
@@ -106,7 +110,7 @@ async fn make(
         filter_subjects: wanted(live, &filter, durable),
         max_ack_pending: i64::try_from(MAX_PENDING).unwrap_or(i64::MAX),
         inactive_threshold: link.plan.retain,
-        metadata: [(NAME, name.to_owned()), (FILTER, written)]
+        metadata: [(NAME, name.to_owned()), (FILTER, written), (BORN, born.to_string())]
             .map(|(key, value)| (key.to_owned(), value))
             .into(),
         ..pull::Config::default()
@@ -123,7 +127,7 @@ async fn make(
 
 /// Changes what is wished otherwise.
 async fn adapt(live: &Live, info: consumer::Info, wish: &Wish) -> Result<consumer::Info, String> {
-    let Some(now) = stored(&info.config, wish.consumer.as_str()) else { return Ok(info) };
+    let Some((now, _)) = stored(&info.config, wish.consumer.as_str()) else { return Ok(info) };
     let filter = wish.filter.as_ref().filter(|it| **it != now);
     let patience = wish.patience.max(Duration::from_millis(1));
     if filter.is_none() && info.config.ack_wait == patience {
@@ -141,10 +145,11 @@ async fn adapt(live: &Live, info: consumer::Info, wish: &Wish) -> Result<consume
     updated.map(|it| it.cached_info().clone()).map_err(|error| error.to_string())
 }
 
-/// What a consumer of ours asks for; nothing where it is not ours.
-pub(crate) fn stored(config: &consumer::Config, name: &str) -> Option<Filter> {
-    config.metadata.get(NAME).filter(|it| *it == name)?;
-    serde_json::from_str(config.metadata.get(FILTER)?).ok()
+/// What a consumer of ours asks for, and which it is; nothing where it is not ours.
+pub(crate) fn stored(config: &consumer::Config, name: &str) -> Option<(Filter, u64)> {
+    let metadata = &config.metadata;
+    metadata.get(NAME).filter(|it| *it == name)?;
+    Some((serde_json::from_str(metadata.get(FILTER)?).ok()?, metadata.get(BORN)?.parse().ok()?))
 }
 
 /// The subjects of what a consumer asks for, and of what is to be delivered to it again.

@@ -28,7 +28,7 @@ const PAGE: usize = 256;
 /// What is given up.
 pub(crate) struct Lost<'a> {
     pub(crate) consumer: &'a str,
-    /// When the consumer was made.
+    /// Which consumer of that name it is.
     pub(crate) born: u64,
     /// The place of the message, and that of the event.
     pub(crate) place: u64,
