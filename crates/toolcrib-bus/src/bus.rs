@@ -2,7 +2,7 @@
 
 use std::{fmt, future::Future, ops::RangeInclusive, pin::Pin, sync::Arc, time::Duration};
 
-use crate::{ConsumerName, Event, Filter, Record};
+use crate::{ConsumerName, Event, Filter, Pattern, Record};
 
 /// A future that the port returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -105,6 +105,8 @@ pub struct Wish {
     pub consumer: ConsumerName,
     /// Which; nothing leaves it as it was.
     pub filter: Option<Filter>,
+    /// Which of those it may have just now, where there are rules at all; what it may not is passed over.
+    pub allowed: Option<Vec<Pattern>>,
     /// Where a new consumer begins.
     pub start: Start,
     /// At most so many at once; with none, it is only made where there is none of the name.
@@ -121,11 +123,19 @@ impl Wish {
         Self {
             consumer,
             filter: None,
+            allowed: None,
             start: Start::First,
             max: 16,
             patience: Duration::from_secs(30),
             attempts: 5,
         }
+    }
+}
+
+impl Wish {
+    /// Whether events of this name may be had.
+    pub(crate) fn allows(&self, name: &str) -> bool {
+        self.allowed.as_ref().is_none_or(|it| it.iter().any(|it| it.matches(name)))
     }
 }
 

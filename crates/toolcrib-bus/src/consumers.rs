@@ -10,11 +10,22 @@ use crate::{
     Wish, event::now_ms, store,
 };
 
-/// More consumers than this are not made.
-const MAX_CONSUMERS: u64 = 1000;
+/// More consumers than this are not made, for all and for one owner.
+const MAX_CONSUMERS: u64 = 10_000;
+const MAX_OF_ONE: u64 = 1000;
 
 /// More events than this are not out with one consumer at a time.
 const MAX_PENDING: usize = 1000;
+
+/// A time by the wall's clock, in the column where times by the writer's stand: a delay that was asked for outlives
+/// a restart, while whoever had fetched something does not.
+const WALL: u64 = 1 << 60;
+
+/// More bytes of dead letters than this are not shown.
+const MAX_SHOWN: usize = 8 << 20;
+
+/// So many are read at a time.
+const PAGE: usize = 100;
 
 /// So many events are looked at in one go; whoever asks for few among many asks again.
 const LOOKED_AT: usize = 2000;
@@ -63,14 +74,17 @@ pub(crate) fn fetch(
     let room =
         wish.max.saturating_sub(fetched.deliveries.len()).min(MAX_PENDING.saturating_sub(out));
     if 0 < room {
-        fresh(change, &consumer, name, due, room, &mut fetched)?;
+        fresh(change, wish, &consumer, due, room, &mut fetched)?;
     } else {
         // Too much is out: only what is settled or due makes room, not what comes.
         fetched.cursor = u64::MAX;
     }
     if fetched.deliveries.is_empty() {
-        let next = "SELECT min(due) FROM pending WHERE consumer = ?1";
-        fetched.due = change.prepare_cached(next)?.query_row([name], |row| row.get(0))?;
+        let next =
+            "SELECT min(iif(due < ?2, due, due - ?2 - ?3 + ?4)) FROM pending WHERE consumer = ?1";
+        let times = params![name, WALL, now_ms(), clock];
+        let due: Option<i64> = change.prepare_cached(next)?.query_row(times, |row| row.get(0))?;
+        fetched.due = due.map(|it| u64::try_from(it).unwrap_or_default());
     }
     Ok(Ok(fetched))
 }
@@ -85,12 +99,8 @@ fn ensure(change: &Transaction<'_>, wish: &Wish) -> rusqlite::Result<Result<Cons
         .optional()?;
     let written = |filter: &Filter| serde_json::to_string(filter).unwrap_or_default();
     let Some((text, cursor, seen)) = found else {
-        let count: u64 =
-            change.query_row("SELECT count(*) FROM consumers", [], |row| row.get(0))?;
-        if MAX_CONSUMERS <= count {
-            return Ok(Err(BusError::Refused(format!(
-                "there are {MAX_CONSUMERS} consumers already"
-            ))));
+        if let Some(full) = too_many(change, &wish.consumer)? {
+            return Ok(Err(BusError::Refused(full)));
         }
         let (first, last) = store::ends(change)?;
         let cursor = match wish.start {
@@ -119,6 +129,18 @@ fn ensure(change: &Transaction<'_>, wish: &Wish) -> rusqlite::Result<Result<Cons
     Ok(Ok(Consumer { filter, cursor }))
 }
 
+/// Why no further consumer is made; nothing where one is.
+fn too_many(change: &Transaction<'_>, consumer: &ConsumerName) -> rusqlite::Result<Option<String>> {
+    let owner = format!("{}/", ConsumerName::parts(consumer.as_str()).0);
+    let query =
+        "SELECT count(*), coalesce(sum(substr(name, 1, length(?1)) = ?1), 0) FROM consumers";
+    let (all, own): (u64, u64) =
+        change.query_row(query, [owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let most = if MAX_OF_ONE <= own { MAX_OF_ONE } else { MAX_CONSUMERS };
+    let full = MAX_OF_ONE <= own || MAX_CONSUMERS <= all;
+    Ok(full.then(|| format!("there are {most} consumers already: remove those that nobody uses")))
+}
+
 /// What was delivered, was not settled, and is due.
 fn again(
     change: &Transaction<'_>,
@@ -128,11 +150,13 @@ fn again(
     fetched: &mut Fetched,
 ) -> rusqlite::Result<()> {
     let name = wish.consumer.as_str();
-    let query =
-        "SELECT seq, attempts FROM pending WHERE consumer = ?1 AND due <= ?2 ORDER BY seq LIMIT ?3";
+    let query = "SELECT seq, attempts FROM pending WHERE consumer = ?1
+                 AND (due <= ?2 OR due BETWEEN ?4 AND ?5) ORDER BY seq LIMIT ?3";
     let late: Vec<(u64, u32)> = change
         .prepare_cached(query)?
-        .query_map(params![name, clock, wish.max], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .query_map(params![name, clock, wish.max, WALL, WALL + now_ms()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
         .collect::<rusqlite::Result<_>>()?;
     for (seq, attempts) in late {
         if wish.attempts <= attempts {
@@ -154,32 +178,36 @@ fn again(
 /// What has not been delivered yet.
 fn fresh(
     change: &Transaction<'_>,
+    wish: &Wish,
     consumer: &Consumer,
-    name: &str,
     due: u64,
     room: usize,
     fetched: &mut Fetched,
 ) -> rusqlite::Result<()> {
+    let name = wish.consumer.as_str();
     let (_, last) = store::ends(change)?;
-    let page = store::read(change, consumer.cursor, last, LOOKED_AT)?;
-    let mut cursor = page.passed;
-    let mut taken = 0;
+    let (mut cursor, mut taken, mut looked) = (consumer.cursor, 0, 0);
     let insert = "INSERT OR IGNORE INTO pending VALUES (?1, ?2, 1, ?3)";
-    for record in page.records {
-        if !consumer.filter.matches(&record.name) {
-            continue;
+    while cursor < last && taken < room && looked < LOOKED_AT {
+        let page = store::read(change, cursor, last, PAGE)?;
+        cursor = page.passed;
+        looked += page.records.len().max(1);
+        for record in page.records {
+            if !consumer.filter.matches(&record.name) || !wish.allows(&record.name) {
+                continue;
+            }
+            if taken == room {
+                cursor = record.seq - 1;
+                break;
+            }
+            taken += 1;
+            change.prepare_cached(insert)?.execute(params![name, record.seq, due])?;
+            fetched.deliveries.push(Delivery { record: Arc::new(record), attempt: 1 });
         }
-        if taken == room {
-            cursor = record.seq - 1;
-            break;
+        for places in page.damaged.iter().filter(|it| *it.end() <= cursor) {
+            let (from, to) = (*places.start(), *places.end());
+            bury(change, name, from, 0, &format!("damaged on disk: {from} to {to}"))?;
         }
-        taken += 1;
-        change.prepare_cached(insert)?.execute(params![name, record.seq, due])?;
-        fetched.deliveries.push(Delivery { record: Arc::new(record), attempt: 1 });
-    }
-    for places in page.damaged.iter().filter(|it| *it.end() <= cursor) {
-        let (from, to) = (*places.start(), *places.end());
-        bury(change, name, from, 0, &format!("damaged on disk: {from} to {to}"))?;
     }
     if cursor != consumer.cursor {
         let update = "UPDATE consumers SET cursor = ?2, seen = ?3 WHERE name = ?1";
@@ -216,8 +244,15 @@ pub(crate) fn settle(
 ) -> rusqlite::Result<Settled> {
     let name = consumer.as_str();
     let mut settled = Settled::default();
-    let later = |delay: &Duration| clock + u64::try_from(delay.as_millis()).unwrap_or(u64::MAX / 4);
+    let later = |delay: &Duration| match u64::try_from(delay.as_millis()) {
+        Ok(0) => clock,
+        delay => WALL + now_ms() + delay.unwrap_or(WALL / 2).min(WALL / 2),
+    };
     for (seq, outcome) in outcomes {
+        if i64::try_from(*seq).is_err() {
+            settled.unknown.push(*seq);
+            continue;
+        }
         let key = params![name, seq];
         let count = match outcome {
             Outcome::Done => change
@@ -290,9 +325,11 @@ pub(crate) fn dead(
     let mut query = connection.prepare_cached(query)?;
     let mut rows = query.query(params![consumer.as_str(), limit])?;
     let mut letters = Vec::new();
-    while let Some(row) = rows.next()? {
+    let mut bytes = 0;
+    while let (true, Some(row)) = (bytes < MAX_SHOWN, rows.next()?) {
         let seq = row.get(0)?;
         let record = store::one(connection, seq)?.map(Arc::new);
+        bytes += record.as_ref().map_or(0, |it| it.text.len());
         let (attempts, reason, at) = (row.get(1)?, row.get(2)?, row.get(3)?);
         letters.push(DeadLetter { record, seq, attempts, reason, at });
     }
@@ -324,4 +361,9 @@ pub(crate) fn forget_idle(change: &Transaction<'_>, before_ms: u64) -> rusqlite:
         change.execute(&format!("DELETE FROM {table} WHERE consumer IN ({idle})"), [before_ms])?;
     }
     change.execute("DELETE FROM consumers WHERE seen < ?1", [before_ms])
+}
+
+/// Whoever had fetched something is gone: it can be had again. A delay that was asked for stays.
+pub(crate) fn give_all_back(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute("UPDATE pending SET due = 0 WHERE due < ?1", [WALL]).map(drop)
 }

@@ -24,12 +24,12 @@ const READERS: usize = 4;
 pub(crate) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    room: Semaphore,
+    room: Arc<Semaphore>,
 }
 
 impl Readers {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Mutex::default(), room: Semaphore::new(READERS) }
+        Self { path, idle: Mutex::default(), room: Arc::new(Semaphore::new(READERS)) }
     }
 
     /// Reads something.
@@ -37,9 +37,12 @@ impl Readers {
         self: &Arc<Self>,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, BusError> {
-        let _room = self.room.acquire().await.map_err(|_closed| BusError::Closed)?;
+        let room = Arc::clone(&self.room).acquire_owned().await;
+        let room = room.map_err(|_closed| BusError::Closed)?;
         let this = Arc::clone(self);
         let reading = tokio::task::spawn_blocking(move || {
+            // Held until it is done, also where nobody waits for it any more.
+            let _room = room;
             let idle = this.idle.lock().pop();
             let connection = match idle {
                 Some(connection) => connection,

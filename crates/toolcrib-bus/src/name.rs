@@ -91,6 +91,11 @@ impl Pattern {
         &self.0
     }
 
+    /// Whether it stands for this name where every star is a part of one word, the last one too.
+    pub fn matches_words(&self, name: &str) -> bool {
+        !self.0.is_empty() && fits(&self.0, name)
+    }
+
     /// Whether it stands for this name. The empty pattern stands for none.
     pub fn matches(&self, name: &str) -> bool {
         match self.0.strip_suffix('*') {
@@ -252,6 +257,14 @@ mod tests {
         check("a*b*", &["ab", "axbx", "axb.c"], &["a.b"]);
         check("task.run", &["task.run"], &["task.run.now", "task.ru", "task.runs"]);
         check("", &[], &["a", ""]);
+    }
+
+    #[test]
+    fn word_by_word_no_star_takes_a_dot() {
+        let matches =
+            |pattern: &str, name: &str| Pattern::new(pattern).unwrap().matches_words(name);
+        assert!(matches("orders.*", "orders.1") && matches("*", "orders"));
+        assert!(!matches("orders.*", "orders.1.refund") && !matches("*", "payroll.salary"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, params};
 
-use crate::{BusError, Event, Receipt, Record, embedded::Synchronous};
+use crate::{BusError, Event, Receipt, Record, embedded::Synchronous, tail::PIECE};
 
 /// What this code reads and writes. A file of a later one is left alone.
 const VERSION: i64 = 1;
@@ -227,7 +227,7 @@ impl Page {
     }
 }
 
-/// Reads so many events behind a place, up to another.
+/// Reads so many events behind a place, up to another; fewer where they are large.
 pub(crate) fn read(
     connection: &Connection,
     after: u64,
@@ -239,7 +239,7 @@ pub(crate) fn read(
     let mut query = connection.prepare_cached(query)?;
     let mut rows = query.query(params![after, upto, limit])?;
     let mut page = Page { passed: after, ..Page::default() };
-    let mut found = 0;
+    let (mut found, mut bytes) = (0, 0);
     while let Some(row) = rows.next()? {
         found += 1;
         let seq: u64 = row.get(0)?;
@@ -247,8 +247,14 @@ pub(crate) fn read(
         page.damage(page.passed.saturating_add(1), seq.saturating_sub(1));
         page.passed = seq;
         match record(row) {
-            Some(record) => page.records.push(record),
+            Some(record) => {
+                bytes += record.text.len();
+                page.records.push(record);
+            }
             None => page.damage(seq, seq),
+        }
+        if PIECE <= bytes {
+            return Ok(page);
         }
     }
     if found < limit {

@@ -11,6 +11,9 @@ use crate::Record;
 const MAX_RECORDS: usize = 4096;
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
+/// So many bytes of events are handed out at a time, and one event at least.
+pub(crate) const PIECE: usize = 1024 * 1024;
+
 #[derive(Debug)]
 pub(crate) struct Tail {
     recent: Mutex<Recent>,
@@ -73,6 +76,14 @@ impl Tail {
         self.ends.send_if_modified(|it| std::mem::replace(&mut it.first, first) != first);
     }
 
+    /// What is on disk is this, and nothing of it is at hand.
+    pub(crate) fn reset(&self, first: u64, last: u64) {
+        let mut recent = self.recent.lock();
+        (recent.bytes, recent.records) = (0, VecDeque::new());
+        drop(recent);
+        self.ends.send_modify(|it| (it.first, it.last) = (first, last));
+    }
+
     pub(crate) fn close(&self) {
         self.ends.send_modify(|it| it.closed = true);
     }
@@ -82,6 +93,12 @@ impl Tail {
         let recent = self.recent.lock();
         let first = recent.records.front()?.seq;
         let skip = usize::try_from((seq + 1).checked_sub(first)?).ok()?;
-        Some(recent.records.iter().skip(skip).take(limit).cloned().collect())
+        let mut bytes = 0;
+        let few = |it: &&Arc<Record>| {
+            let room = bytes < PIECE;
+            bytes += it.text.len();
+            room
+        };
+        Some(recent.records.iter().skip(skip).take(limit).take_while(few).cloned().collect())
     }
 }

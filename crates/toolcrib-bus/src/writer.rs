@@ -281,7 +281,8 @@ impl Writer {
                 let cause = store::said(&error);
                 self.health.set(Some(cause.clone()));
                 refuse(jobs, &BusError::Unavailable(cause));
-                store::is_full(&error)
+                // What SQLite never saw says nothing of the disk.
+                store::is_full(&error) || error.sqlite_error_code().is_none()
             }
         }
     }
@@ -363,23 +364,15 @@ impl Writer {
         match opened {
             Ok((connection, first, last)) => {
                 self.health.set(None);
-                self.catch_up(&connection, last);
-                self.tail.cut(first);
+                // A transaction that failed may have come to rest on disk all the same: nobody was told of
+                // it, but it is there, and its places are taken.
+                self.tail.reset(first, last);
                 Some(connection)
             }
             Err(error) => {
                 tracing::debug!(%error, "the event store stays closed");
                 None
             }
-        }
-    }
-
-    /// A transaction that failed may have come to rest on disk all the same: nobody was told of it, but
-    /// it is there, and its places are taken.
-    fn catch_up(&self, connection: &Connection, last: u64) {
-        let known = self.tail.ends().last;
-        if let Ok(page) = store::read(connection, known, last, MAX_JOBS) {
-            self.tail.push(page.records.into_iter().map(Arc::new).collect());
         }
     }
 }

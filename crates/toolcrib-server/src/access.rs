@@ -274,6 +274,8 @@ impl Access {
 pub(crate) enum Rights {
     All,
     Some(Vec<EventPattern>),
+    /// Those that come of tools: what a call fills in is never more than one word.
+    OfTools(Vec<EventPattern>),
 }
 
 impl Rights {
@@ -282,6 +284,15 @@ impl Rights {
         match self {
             Self::All => true,
             Self::Some(patterns) => patterns.iter().any(|it| it.matches(name)),
+            Self::OfTools(patterns) => patterns.iter().any(|it| it.matches_words(name)),
+        }
+    }
+
+    /// Patterns among which all of them are; nothing where there is no rule.
+    pub(crate) fn patterns(&self) -> Option<Vec<EventPattern>> {
+        match self {
+            Self::All => None,
+            Self::Some(patterns) | Self::OfTools(patterns) => Some(patterns.clone()),
         }
     }
 }

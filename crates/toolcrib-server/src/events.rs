@@ -161,7 +161,10 @@ impl Gateway {
         let end = tokio::time::Instant::now() + wait;
         loop {
             let left = end.saturating_duration_since(tokio::time::Instant::now());
-            let mut found = bus.fetch(wish, left).await?;
+            let rights = self.rights(caller);
+            let wish = Wish { allowed: rights.patterns(), ..wish.clone() };
+            let mut found = bus.fetch(&wish, left).await?;
+            // Once more, and to the letter: the rules may have changed while it waited.
             let rights = self.rights(caller);
             let hidden: Vec<_> = found
                 .extract_if(.., |it| !rights.allow(&it.record.name))
@@ -171,7 +174,7 @@ impl Gateway {
             if !hidden.is_empty() {
                 bus.settle(&wish.consumer, hidden).await?;
             }
-            if !none {
+            if !none || left.is_zero() {
                 return Ok(found);
             }
         }

@@ -189,7 +189,7 @@ impl View {
         }
         let events = access.events(group).unwrap_or_else(|| {
             let seen = entries.iter().zip(&visible).filter(|(_, visible)| **visible);
-            Rights::Some(seen.flat_map(|(it, _)| emitted(&snapshot.offers, it)).collect())
+            Rights::OfTools(seen.flat_map(|(it, _)| emitted(&snapshot.offers, it)).collect())
         });
         let built_in: Vec<&str> =
             built_in::NAMES.into_iter().filter(|it| access.names(group, it)).collect();

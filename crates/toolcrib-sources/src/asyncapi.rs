@@ -59,6 +59,8 @@ pub struct Loaded {
     pub tools: Vec<Arc<EventTool>>,
     /// What is wrong.
     pub problems: Vec<Problem>,
+    /// Files of which nothing can be said, from the workspace on.
+    pub broken: Vec<PathBuf>,
     /// Files that are not in `events/` and matter all the same, from the workspace on.
     pub referenced: Vec<PathBuf>,
 }
@@ -188,10 +190,13 @@ impl Loading {
                     Some((line, column)) => format!("{subject}:{line}:{column}"),
                     None => subject,
                 };
+                self.loaded.broken.push(PathBuf::from(shown(path)));
                 return self.loaded.problems.push(Problem::new(subject, fault.cause));
             }
         };
-        let Some(version) = self.version(&subject, &mut tree) else { return };
+        let Some(version) = self.version(&subject, &mut tree) else {
+            return self.loaded.broken.push(PathBuf::from(subject));
+        };
         let (misfits, more) = match self.care {
             Care::Tools => (Vec::new(), 0),
             Care::Official => official::misfits(version, &tree.value),

@@ -144,9 +144,9 @@ pub(crate) fn resolve(
         }
     }
     if let Some(amount) = &written.max_event {
-        match size(amount).filter(|it| (1 << 10..=64 << 20).contains(it)) {
+        match size(amount).filter(|it| (1 << 10..=3 << 20).contains(it)) {
             Some(bytes) => bus.settings.max_event = usize::try_from(bytes).unwrap_or(usize::MAX),
-            None => return refuse("max_event", "it is an amount from 1KB to 64MB".into()),
+            None => return refuse("max_event", "it is an amount from 1KB to 3MB".into()),
         }
     }
     for (at, hook) in written.webhooks.into_iter().enumerate() {
@@ -238,7 +238,13 @@ fn webhook(
         headers.insert(name, value);
     }
     let secret = match (written.secret, written.secret_env) {
-        (Some(text), _) => Some(text),
+        (Some(text), _) => {
+            let filled = Filled::new(&text, lookup);
+            if let Some(unset) = filled.unset.first() {
+                return Err(format!("secret: the variable `{unset}` is not set"));
+            }
+            Some(filled.value().to_owned())
+        }
         (None, Some(variable)) => {
             let found = lookup(&variable).filter(|it| !it.is_empty());
             // What nobody signs anybody can send: better not at all.

@@ -96,6 +96,10 @@ impl Desk {
     ) -> Result<Vec<Delivery>, BusError> {
         let end = Instant::now() + wait;
         let mut failures = 0;
+        if wish.max == 0 {
+            let live = self.link.live().await?;
+            self.known(&live, wish).await?;
+        }
         while !reply.is_closed() && 0 < wish.max {
             let live = self.link.live().await?;
             let slice = end.saturating_duration_since(Instant::now()).min(SLICE);

@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::mpsc;
 use toolcrib_bus::{
-    Batch, BusError, ConsumerName, ConsumerState, DeadLetter, Draft, Pattern, Start, Wish,
+    Batch, BusError, ConsumerName, ConsumerState, DeadLetter, Draft, Filter, Pattern, Start, Wish,
 };
 use toolcrib_wire::json::scan;
 
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// How many events wait for a slow reader. Few, since each may be large; whoever is slow holds up nobody.
-const QUEUE: usize = 8;
+const QUEUE: usize = 4;
 
 /// How many dead letters are shown.
 const MAX_DEAD: usize = 1000;
@@ -127,11 +127,16 @@ impl Door {
         if let Some(seen) = header(headers, "last-event-id").and_then(|it| it.parse::<u64>().ok()) {
             wanted.start = Some(Start::At(seen.saturating_add(1)));
         }
-        let whole = header(headers, "accept").is_some_and(|it| it.trim() == "application/json");
+        let accept = header(headers, "accept").unwrap_or_default();
+        let whole = accept.contains("application/json") && !accept.contains("text/event-stream");
         match (query.consumer, whole) {
             (Some(name), true) => {
                 let wish = wanted.wish(Gateway::consumer(&caller, &name)?);
-                let found = self.gateway.fetch(&caller, &wish, wanted.wait).await?;
+                // Nobody who waits keeps the gateway from ending.
+                let found = tokio::select! {
+                    found = self.gateway.fetch(&caller, &wish, wanted.wait) => found?,
+                    () = self.gateway.stop.cancelled() => Vec::new(),
+                };
                 let text = format!(r#"{{"events":{}}}"#, delivered(&found));
                 Ok(json_response(StatusCode::OK, text.into()))
             }
@@ -147,20 +152,39 @@ impl Door {
         }
     }
 
-    /// What there is from somewhere on, in one answer.
+    /// What there is from somewhere on, in one answer, and where to go on.
     async fn page(&self, caller: &Caller, wanted: &Wanted) -> Result<Response<Body>, Refused> {
         let start = Some(wanted.start.unwrap_or(Start::First));
-        let mut follower = self.gateway.follow_events(&Wanted { start, ..wanted.clone() }).await?;
-        let mut texts = Vec::new();
-        let end = tokio::time::Instant::now() + wanted.wait.max(Duration::from_millis(100));
+        // Everything is looked at here, so that there is an end to looking.
+        let all = Wanted { start, asked: None, ..wanted.clone() };
+        let filter = Filter { asked: wanted.asked.clone().unwrap_or_default(), allowed: None };
+        let last = self.gateway.bus()?.state().last;
+        let mut follower = self.gateway.follow_events(&all).await?;
+        let end = tokio::time::Instant::now() + wanted.wait;
+        let (mut texts, mut next, mut missed) = (Vec::new(), None, 0);
         while texts.len() < wanted.max {
-            let Ok(batch) = tokio::time::timeout_at(end, follower.next()).await else { break };
-            let rights = self.gateway.rights(caller);
-            let records = batch?.records;
-            let mine = records.iter().filter(|it| rights.allow(&it.name));
-            texts.extend(mine.take(wanted.max - texts.len()).map(|it| it.cloud_event()));
+            let behind = next.is_none_or(|next| next <= last) && 0 < last;
+            let patience = if behind && texts.is_empty() { end.max(end_of_looking()) } else { end };
+            let patience = if texts.is_empty() || behind { patience } else { break };
+            let batch = tokio::select! {
+                batch = tokio::time::timeout_at(patience, follower.next()) => batch,
+                () = self.gateway.stop.cancelled() => break,
+            };
+            let Ok(batch) = batch else { break };
+            let (batch, rights) = (batch?, self.gateway.rights(caller));
+            (next, missed) = (Some(batch.passed + 1), missed + batch.missed);
+            for record in &batch.records {
+                if filter.matches(&record.name) && rights.allow(&record.name) {
+                    if texts.len() == wanted.max {
+                        next = Some(record.seq);
+                        break;
+                    }
+                    texts.push(record.cloud_event());
+                }
+            }
         }
-        let text = format!(r#"{{"events":[{}]}}"#, texts.join(","));
+        let rest = json!({ "next": next, "missed": missed }).to_string();
+        let text = format!(r#"{{"events":[{}],{}"#, texts.join(","), &rest[1..]);
         Ok(json_response(StatusCode::OK, text.into()))
     }
 
@@ -210,6 +234,11 @@ impl Door {
         });
         events(receiver)
     }
+}
+
+/// How long what is there already may take.
+fn end_of_looking() -> tokio::time::Instant {
+    tokio::time::Instant::now() + Duration::from_secs(1)
 }
 
 /// Does something while its client is there and let in.

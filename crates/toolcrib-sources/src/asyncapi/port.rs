@@ -17,7 +17,7 @@ use toolcrib_catalogue::{
 };
 use toolcrib_wire::json::member;
 
-use super::{Care, EventTool, Fingerprint, Loaded, files::documents, fingerprint, load, load_with};
+use super::{Care, EventTool, Fingerprint, Loaded, files::documents, fingerprint, load_with};
 
 /// The tools in a workspace's `events/`.
 #[derive(Debug)]
@@ -60,9 +60,23 @@ impl EventSource {
         !paths.is_empty() || !problems.is_empty()
     }
 
-    /// Reads the files again, and says whether anything is different now.
-    pub(super) fn reload(&self) -> bool {
-        let listed = Listed::of(load(&self.workspace));
+    /// Reads the files again: first what tools are made of, so that nobody waits for the rest.
+    pub(super) fn reload(&self) {
+        for care in [Care::Tools, Care::Official] {
+            let mut loaded = load_with(&self.workspace, care);
+            // Of a file that is broken just now, the tools stay as they were: whoever edits it goes on in a
+            // moment, and those who read its events are not to miss any.
+            let before = self.listed.load();
+            let broken = |it: &&Arc<Known>| loaded.broken.contains(&it.tool.file);
+            let kept: Vec<_> =
+                before.by_name.values().filter(broken).map(|it| Arc::clone(&it.tool)).collect();
+            loaded.tools.extend(kept);
+            loaded.tools.sort_by(|a, b| (&a.file, &a.name).cmp(&(&b.file, &b.name)));
+            self.take(Listed::of(loaded));
+        }
+    }
+
+    fn take(&self, listed: Listed) {
         let before = self.listed.load();
         let same = before.tools == listed.tools
             && before.problems == listed.problems
@@ -71,7 +85,6 @@ impl EventSource {
         if !same {
             self.version.send_modify(|it| *it += 1);
         }
-        !same
     }
 
     /// How the files look just now.

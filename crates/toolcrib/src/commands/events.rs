@@ -24,8 +24,8 @@ use crate::{
 /// How many dead letters are shown.
 const MAX_DEAD: usize = 1000;
 
-/// How long history is waited for where nothing more may come.
-const HISTORY: Duration = Duration::from_millis(200);
+/// How long what is there may take to come.
+const HISTORY: Duration = Duration::from_secs(10);
 
 impl From<BusError> for Failure {
     fn from(error: BusError) -> Self {
@@ -100,23 +100,20 @@ async fn tail(folder: &Path, asked: &Tail) -> Result<ExitCode, Failure> {
     let last = reached.bus().state().last;
     let start = start.unwrap_or(Start::At((last + 1).saturating_sub(asked.lines)));
     let ours = reached.is_ours();
-    let mut follower = reached.bus().follow(filter.clone(), start).await?;
     // Where nobody else serves, nothing can come: what there is, and no more.
-    let history = ours || asked.no_follow;
-    loop {
-        let next = if history {
-            match tokio::time::timeout(HISTORY, follower.next()).await {
-                Ok(next) => next,
-                Err(_) => break,
+    if ours || asked.no_follow {
+        shown.history(reached.bus(), &filter, start, last).await?;
+    } else {
+        let mut follower = reached.bus().follow(filter.clone(), start).await?;
+        while let Ok(batch) = follower.next().await {
+            if shown.print(&batch, &filter)? {
+                break;
             }
-        } else {
-            follower.next().await
-        };
-        let Ok(batch) = next else { break };
-        if shown.print(&batch)? {
-            reached.close().await;
-            return Ok(ExitCode::SUCCESS);
         }
+    }
+    if shown.left == Some(0) {
+        reached.close().await;
+        return Ok(ExitCode::SUCCESS);
     }
     shown.passed.get_or_insert(last);
     reached.close().await;
@@ -141,7 +138,7 @@ async fn wait_and_follow(
         let start = Start::At(shown.passed.unwrap_or_default() + 1);
         let Ok(mut follower) = remote.follow(filter.clone(), start).await else { continue };
         while let Ok(batch) = follower.next().await {
-            if shown.print(&batch)? {
+            if shown.print(&batch, filter)? {
                 return Ok(ExitCode::SUCCESS);
             }
         }
@@ -157,12 +154,39 @@ struct Shown {
 }
 
 impl Shown {
+    /// Prints what there is up to a place. All of it is looked at, so that there is an end.
+    async fn history(
+        &mut self,
+        bus: &Arc<dyn Bus>,
+        filter: &Filter,
+        start: Start,
+        last: u64,
+    ) -> Result<(), Failure> {
+        let begins_later = matches!(start, Start::At(seq) if last < seq) || start == Start::New;
+        if last == 0 || begins_later {
+            return Ok(());
+        }
+        let mut follower = bus.follow(Filter::all(), start).await?;
+        loop {
+            let Ok(next) = tokio::time::timeout(HISTORY, follower.next()).await else { break };
+            let batch = next?;
+            if self.print(&batch, filter)? || last <= batch.passed {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Prints events; whether that was enough.
-    fn print(&mut self, batch: &Batch) -> Result<bool, Failure> {
+    fn print(&mut self, batch: &Batch, filter: &Filter) -> Result<bool, Failure> {
         if 0 < batch.missed {
             terminal::remark(&format!("{} older events are no longer kept", batch.missed));
         }
-        for record in &batch.records {
+        for places in &batch.damaged {
+            let (from, to) = (places.start(), places.end());
+            terminal::remark(&format!("{from} to {to} are damaged on disk and left out"));
+        }
+        for record in batch.records.iter().filter(|it| filter.matches(&it.name)) {
             let text = if self.json { format!("{}\n", record.cloud_event()) } else { line(record) };
             terminal::print(&text)?;
             self.passed = Some(record.seq);

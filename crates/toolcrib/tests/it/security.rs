@@ -42,7 +42,8 @@ external_access:
 ";
 
 /// Where anything is answered at all.
-const ROUTES: [&str; 5] = ["/mcp", "/sse", "/messages", "/healthz", "/readyz"];
+const ROUTES: [&str; 7] =
+    ["/mcp", "/sse", "/messages", "/healthz", "/readyz", "/events", "/events/consumers"];
 
 /// A gateway with two groups; a server for each, and one for both. What reaches a server is noted.
 struct World {

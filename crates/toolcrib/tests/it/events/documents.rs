@@ -66,7 +66,7 @@ components:
 fn the_seeds_document_is_one_tool() {
     let folder = Folder::new();
     folder.write("events/task_coordination.yaml", SEED);
-    let Loaded { tools, problems, referenced } = load(folder.path());
+    let Loaded { tools, problems, referenced, broken: _ } = load(folder.path());
     assert_eq!((problems, referenced), (Vec::new(), Vec::new()));
     let [tool] = tools.as_slice() else { panic!("{tools:?}") };
     assert_eq!(

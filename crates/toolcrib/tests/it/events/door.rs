@@ -31,9 +31,11 @@ fn whoever_reads_gets_what_matches_and_resumes_where_it_was() {
     let mut live = Stream::open(&serving, "match=*.made", &[]);
     publish(&serving, "odd.made", &json!(9));
     assert_eq!(live.next().unwrap().id, 9);
+    let page = serving.get("/events?max=1&match=even.made", &[("Accept", "application/json, */*")]);
+    assert_eq!((sequences(&page.json()), &page.json()["next"]), (vec![2], &json!(4)));
     let page =
-        serving.get("/events?from=first&max=2&match=even.made", &[("Accept", "application/json")]);
-    assert_eq!(sequences(&page.json()), [2, 4]);
+        serving.get("/events?from=4&match=even.made&wait=5s", &[("Accept", "application/json")]);
+    assert_eq!((sequences(&page.json()), &page.json()["next"]), (vec![4, 6], &json!(10)));
 }
 
 /// The gateway ends and starts again: nothing is lost, and places go on.
@@ -185,6 +187,9 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         assert_eq!(serving.get(&format!("/events?{bad}"), &[]).status, 400, "{bad}");
     }
     let ack = |body: &str| serving.request("POST", "/events/ack", &[], body).status;
+    let beyond = r#"{"sequences":[18446744073709551615]}"#;
+    let beyond = serving.request("POST", "/events/ack", &[], beyond).json();
+    assert_eq!(beyond["unknown"], json!([u64::MAX]));
     assert_eq!([ack("{}"), ack(r#"{"sequences":[]}"#), ack(r#"{"sequences":["x"]}"#)], [400; 3]);
     assert_eq!(serving.request("PUT", "/events", &[], "").status, 405);
     assert_eq!(serving.get("/events/nothing", &[]).status, 404);

@@ -174,6 +174,28 @@ fn built_in_tools_are_there_for_those_who_name_them() {
     }
 }
 
+/// A tool whose event has a part that a call fills in gives rights to one word there, not to all below.
+#[test]
+fn what_a_call_fills_in_is_one_word_of_the_rights_too() {
+    let folder = Folder::new();
+    folder.write(
+        "events/orders.yaml",
+        "asyncapi: 3.0.0\ninfo: {title: a, version: '1'}\nchannels: {c: {address: 'orders.{id}'}, d: {address: '{topic}'}}\n\
+         operations: {order: {action: send, channel: {$ref: '#/channels/c'}, x-agent-tool: {enabled: true}}, any: {action: send, channel: {$ref: '#/channels/d'}, x-agent-tool: {enabled: true}}}\n",
+    );
+    folder.write(
+        "network.yaml",
+        "external_access: { groups: { caller: { auth_token: caller-token } } }\n",
+    );
+    let serving = Serving::start(folder.path());
+    let by = As(&serving, "Bearer caller-token".to_owned());
+    let called = by.call("order", &json!({ "id": "7" }));
+    assert!(called.to_string().contains("Event emitted: orders.7"), "{called}");
+    assert_eq!((by.publish("orders.8"), by.publish("word")), (201, 201));
+    assert_eq!((by.publish("orders.8.refund"), by.publish("payroll.salary")), (403, 403));
+    assert_eq!(by.page(), ["orders.7", "orders.8", "word"]);
+}
+
 /// A reload takes away what was given, also from those who are reading.
 #[test]
 fn rights_that_are_taken_away_are_gone_at_once() {

@@ -1,6 +1,7 @@
 //! NATS, and what befalls it. Whatever that is: what was answered arrives, once, in order, and nobody waits.
 
 mod faults;
+mod gateway;
 mod outbox;
 mod sharing;
 

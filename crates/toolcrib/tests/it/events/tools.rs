@@ -104,11 +104,17 @@ fn an_edit_is_served_a_moment_later_and_a_broken_one_is_told() {
     folder.write("events/task_coordination.yaml", TASKS.replace("delegate_task", "hand_over"));
     let mut caller = std::cell::RefCell::new(caller);
     soon("the new name", || caller.borrow_mut().tools() == ["hand_over"]);
+    // One that is broken just now stays as it was.
     folder.write("events/task_coordination.yaml", "asyncapi: [");
-    soon("nothing is left of it", || caller.borrow_mut().tools().is_empty());
+    folder.write("events/more.yaml", TASKS.replace("delegate_task", "another"));
+    soon("another comes along", || caller.borrow_mut().tools() == ["another", "hand_over"]);
+    caller.get_mut().text("hand_over", &task("t"));
+    std::fs::remove_file(folder.file("events/more.yaml")).unwrap();
     folder.write("events/task_coordination.yaml", TASKS);
     soon("it is back", || caller.borrow_mut().tools() == ["delegate_task"]);
     caller.get_mut().text("delegate_task", &task("t"));
+    std::fs::remove_file(folder.file("events/task_coordination.yaml")).unwrap();
+    soon("nothing is left", || caller.borrow_mut().tools().is_empty());
 }
 
 /// An operation with a reply: whoever answers, answers by the id of the event.
