@@ -1,10 +1,13 @@
 //! A broker that is killed, paused and deleted from under us while events come.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use futures_util::future::join_all;
 use nix::sys::signal::Signal;
-use toolcrib_bus::{Filter, Outcome, Start};
+use toolcrib_bus::{Filter, Follow, Outcome, Start};
 
 use super::*;
 
@@ -31,6 +34,33 @@ async fn send_all(bus: &Arc<Nats>, name: &str, sent: &AtomicUsize) -> Vec<Durati
     let mut took = join_all((0..SENDERS).map(sender)).await.concat();
     took.sort_unstable();
     took
+}
+
+/// Reads so many events while things befall the broker.
+async fn read_all(bus: &Nats, follower: &mut dyn Follow, count: usize) -> Vec<Arc<Record>> {
+    let mut records: Vec<Arc<Record>> = Vec::new();
+    while records.len() < count {
+        let next = tokio::time::timeout(LONG, follower.next()).await;
+        let batch = next.unwrap_or_else(|_| panic!("{} came: {:?}", records.len(), bus.state()));
+        let batch = batch.unwrap();
+        assert_eq!((batch.missed, batch.damaged.len()), (0, 0));
+        records.extend(batch.records);
+    }
+    records
+}
+
+/// Says of events that came twice, or not behind each other, which they are.
+fn assert_no_repeats(records: &[Arc<Record>]) {
+    let mut seen: BTreeMap<&str, &Record> = BTreeMap::new();
+    for record in records {
+        let place = |it: &Record| (it.seq, number(it));
+        if let Some(first) = seen.insert(&record.id, record) {
+            panic!("twice: {:?} and {:?}", place(first), place(record));
+        }
+    }
+    for pair in records.windows(2).filter(|it| it[1].seq <= it[0].seq) {
+        panic!("{} comes before {}", pair[0].seq, pair[1].seq);
+    }
 }
 
 fn p99(took: &[Duration]) -> Duration {
@@ -77,16 +107,8 @@ async fn a_broker_that_is_killed_and_paused_loses_and_doubles_nothing_and_nobody
 
     let sent = Arc::new(AtomicUsize::new(0));
     let faults = befall(broker, &sent);
-    let (with, records) = tokio::join!(send_all(&bus, "with.faults", &sent), async {
-        let mut records: Vec<Arc<Record>> = Vec::new();
-        while records.len() < EVENTS {
-            let next = tokio::time::timeout(LONG, follower.next()).await;
-            let batch =
-                next.unwrap_or_else(|_| panic!("{} came: {:?}", records.len(), bus.state()));
-            records.extend(batch.unwrap().records);
-        }
-        records
-    });
+    let (with, records) =
+        tokio::join!(send_all(&bus, "with.faults", &sent), read_all(&bus, &mut *follower, EVENTS));
     let broker = faults.join().unwrap();
     let (slow, fast) = (p99(&with), p99(&without));
     let (slowest, before) = (with.last().unwrap(), without.last().unwrap());
@@ -95,14 +117,16 @@ async fn a_broker_that_is_killed_and_paused_loses_and_doubles_nothing_and_nobody
     );
     assert!(*slowest < Duration::from_secs(2), "an append waited: {slowest:?}");
 
-    assert_once(&records, EVENTS);
-    assert!(records.windows(2).all(|it| it[0].seq < it[1].seq));
-    for sender in 0..SENDERS {
-        let own = records.iter().map(|it| number(it)).filter(|n| n % SENDERS == sender);
-        assert!(own.is_sorted(), "the events of one sender keep their order");
-    }
     let jetstream = broker.jetstream().await;
     let state = jetstream.get_stream("TOOLCRIB").await.unwrap().cached_info().state.clone();
+    println!("in the stream: {state:?}; the bus: {:?}", bus.state());
+    assert_no_repeats(&records);
+    assert_once(&records, EVENTS);
+    let mut last = [0; SENDERS];
+    for n in numbers(&records) {
+        let before = std::mem::replace(&mut last[n % SENDERS], n);
+        assert!(before <= n, "the events of one sender keep their order: {before} before {n}");
+    }
     assert_eq!(state.messages, 2 * EVENTS as u64);
     assert_eq!(bus.state().waiting, None);
 }
@@ -115,6 +139,7 @@ async fn a_broker_that_is_killed_again_and_again_doubles_nothing_even_if_it_forg
     made(&broker, stream::Config { duplicate_window: window, ..stream::Config::default() }).await;
     let folder = Folder::new();
     let bus = open(&folder, broker.settings());
+    let mut follower = bus.follow(Filter::all(), Start::First).await.unwrap();
     let sending = async {
         let mut order = Vec::new();
         for thousand in 0..10 {
@@ -132,11 +157,12 @@ async fn a_broker_that_is_killed_again_and_again_doubles_nothing_even_if_it_forg
             });
         }
     };
-    let (order, ()) = tokio::join!(sending, killing);
+    let (order, (), live) = tokio::join!(sending, killing, read_all(&bus, &mut *follower, 10_000));
+    assert_no_repeats(&live);
+    assert_eq!(numbers(&live), order);
     let mut follower = bus.follow(Filter::all(), Start::First).await.unwrap();
     let records = read(&mut *follower, 10_000).await;
-    assert_once(&records, 10_000);
-    assert_eq!(numbers(&records), order);
+    assert_eq!(records, live);
     let jetstream = broker.jetstream().await;
     let found = jetstream.get_stream("TOOLCRIB").await.unwrap().cached_info().state.messages;
     assert_eq!(found, 10_000);
