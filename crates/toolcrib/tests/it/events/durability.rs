@@ -9,10 +9,12 @@ use std::{
 };
 
 use serde_json::json;
+use toolcrib_testkit::{Act, Plan};
 
 use super::workspace;
 use crate::{
-    kit::Folder,
+    kit::{Folder, entry, soon},
+    python::Caller,
     serving::{Line, Serving},
 };
 
@@ -201,4 +203,55 @@ fn a_bit_that_turned_is_never_served() {
     println!("{said}");
     let hurt: usize = said.split(' ').nth(3).unwrap().parse().unwrap();
     assert!(100 < hurt, "{said}");
+}
+
+/// The workspace is on a small disk of its own, which fills up: events fail and say why, everything else goes on,
+/// and when there is room again they work without anybody's doing.
+#[test]
+fn a_full_disk_fails_the_event_and_nothing_else() {
+    let folder = workspace();
+    let echo = entry(&Plan::legacy().tool("echo", Act::Echo));
+    folder.write("mcp.json", json!({ "mcpServers": { "s": echo } }).to_string());
+    let disk = folder.file("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mount = format!("mount -t tmpfs -o size=8m tmpfs '{}'", disk.display());
+    let may = Command::new("unshare").args(["-m", "sh", "-c", &mount]).status();
+    if !may.is_ok_and(|it| it.success()) {
+        println!("NOT RUN: a disk of one's own needs the right to mount one");
+        return;
+    }
+    let program = env!("CARGO_BIN_EXE_toolcrib");
+    let script = format!(
+        "{mount} && cp -r events mcp.json disk/ && cd disk && exec '{program}' serve --listen 127.0.0.1:0"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &script]).current_dir(folder.path()).stderr(Stdio::null());
+    let serving = Serving::run(&mut command);
+    let mut caller = Caller::new(&serving);
+    let arguments =
+        json!({ "task_id": "t", "task_type": "analyze", "instructions": "x".repeat(50_000) });
+    assert!(caller.text("delegate_task", &arguments).starts_with("Event emitted"));
+    let inside =
+        PathBuf::from(format!("/proc/{}/root{}/ballast", serving.child.id(), disk.display()));
+    let mut ballast = std::fs::File::create(&inside).unwrap();
+    while std::io::Write::write_all(&mut ballast, &[0; 4096]).is_ok() {}
+    let mut acked = 1;
+    let refused = loop {
+        let result = caller.call("delegate_task", &arguments);
+        if result["isError"] == true {
+            break result["content"][0]["text"].as_str().unwrap().to_owned();
+        }
+        acked += 1;
+        assert!(acked < 1000, "the disk is never full");
+    };
+    assert_eq!(refused, "The event was not emitted: the disk is full");
+    assert!(caller.text("mcp__s__echo", &json!({ "still": "here" })).contains("here"));
+    drop(ballast);
+    std::fs::remove_file(inside).unwrap();
+    let caller = std::cell::RefCell::new(caller);
+    soon("it works again", || {
+        caller.borrow_mut().call("delegate_task", &arguments)["isError"] == false
+    });
+    let page = serving.get("/events?max=100", &[("Accept", "application/json")]).json();
+    assert!(acked < page["events"].as_array().unwrap().len() || 100 <= acked, "{acked}");
 }

@@ -58,9 +58,8 @@ fn assert_no_repeats(records: &[Arc<Record>]) {
             panic!("twice: {:?} and {:?}", place(first), place(record));
         }
     }
-    for pair in records.windows(2).filter(|it| it[1].seq <= it[0].seq) {
-        panic!("{} comes before {}", pair[0].seq, pair[1].seq);
-    }
+    let wrong = records.windows(2).find(|it| it[1].seq <= it[0].seq);
+    assert!(wrong.is_none(), "out of order: {wrong:?}");
 }
 
 fn p99(took: &[Duration]) -> Duration {
