@@ -58,8 +58,8 @@ fn assert_no_repeats(records: &[Arc<Record>]) {
             panic!("twice: {:?} and {:?}", place(first), place(record));
         }
     }
-    for pair in records.windows(2).filter(|it| it[1].seq <= it[0].seq) {
-        panic!("{} comes before {}", pair[0].seq, pair[1].seq);
+    for pair in records.windows(2) {
+        assert!(pair[0].seq < pair[1].seq, "{} comes before {}", pair[0].seq, pair[1].seq);
     }
 }
 
