@@ -3,7 +3,12 @@
 //! What was seen last is known here and not to NATS: behind it a new reader begins, wherever the old one
 //! was, so nothing is left out and nothing comes twice.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{HashSet, VecDeque},
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_nats::jetstream::{
     Message,
@@ -24,6 +29,9 @@ const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// So long a question waits at NATS for something to come.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// So many events are known again where the stream lost its end and gets it anew.
+const KNOWN: usize = 1024;
 
 /// The pause after something failed.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -47,6 +55,10 @@ pub(crate) struct Follower {
     born: u64,
     /// So many are gone and were not told of yet.
     missed: u64,
+    /// The last that came, by their ids.
+    recent: VecDeque<u64>,
+    /// These come a second time.
+    repeats: HashSet<u64>,
     reader: Option<Reader>,
 }
 
@@ -64,7 +76,16 @@ impl Follow for Follower {
 
 impl Follower {
     pub(crate) fn new(link: Arc<Link>, filter: Filter, cursor: u64, born: u64) -> Self {
-        Self { link, filter, cursor, born, missed: 0, reader: None }
+        Self {
+            link,
+            filter,
+            cursor,
+            born,
+            missed: 0,
+            recent: VecDeque::new(),
+            repeats: HashSet::new(),
+            reader: None,
+        }
     }
 
     /// Everything that has come is kept in `self` before anything is waited for: whoever drops this loses
@@ -110,7 +131,12 @@ impl Follower {
         let mut batch = Batch { passed: self.cursor, ..Batch::default() };
         let mut message = first;
         while let Some(arrived) = message {
-            self.take(&arrived, &mut batch).map_err(failed)?;
+            if let Err(cause) = self.take(&arrived, &mut batch) {
+                // What was taken before that counts, and is behind us: it must not go with the error.
+                self.reader = None;
+                tracing::debug!(%cause, "a follower begins anew");
+                break;
+            }
             if PAGE <= batch.records.len() {
                 break;
             }
@@ -134,8 +160,10 @@ impl Follower {
             tracing::warn!(cursor = self.cursor, "the stream on NATS is a new one");
             (self.born, self.cursor) = (live.born, first.saturating_sub(1));
         } else if last < self.cursor {
-            // It lost its end; what takes these places now is something else.
+            // It lost its end, as with a disk that was not waited for. Whoever sent that sends it again.
+            tracing::warn!(cursor = self.cursor, last, "the stream on NATS lost its end");
             self.cursor = last;
+            self.repeats = self.recent.iter().copied().collect();
         } else if self.cursor + 1 < first {
             self.missed += first - self.cursor - 1;
             self.cursor = first - 1;
@@ -168,6 +196,14 @@ impl Follower {
         batch.passed = arrived.place;
         match arrived.record {
             Some(record) if self.filter.matches(&record.name) => {
+                let known = known_by(&record.id);
+                if self.repeats.remove(&known) {
+                    return Ok(());
+                }
+                self.recent.push_back(known);
+                if KNOWN < self.recent.len() {
+                    self.recent.pop_front();
+                }
                 batch.records.push(Arc::<Record>::new(record));
             }
             Some(_) => {}
@@ -178,6 +214,12 @@ impl Follower {
         }
         Ok(())
     }
+}
+
+fn known_by(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Reader {

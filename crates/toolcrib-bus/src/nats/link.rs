@@ -118,8 +118,10 @@ impl Link {
     /// Events do not go on, for this reason.
     pub(crate) fn stalls(&self, why: String) {
         self.now.send_if_modified(|it| {
-            if it.why.is_none() {
+            if it.why.is_none() && !self.closed.is_cancelled() {
                 tracing::warn!(%why, "events do not go on to NATS; they are kept");
+            }
+            if it.why.is_none() {
                 it.since = now_ms();
             }
             it.why.replace(why) != it.why

@@ -117,6 +117,7 @@ async fn what_the_broker_confirmed_and_lost_is_sent_again() {
     let Some(mut broker) = Broker::start() else { return };
     let folder = Folder::new();
     let bus = open(&folder, broker.settings());
+    let mut live = bus.follow(Filter::all(), Start::First).await.unwrap();
     let mut order = send(&bus, "a.b", 0..20).await;
     stored(&broker, 20).await;
     broker.kill();
@@ -124,6 +125,7 @@ async fn what_the_broker_confirmed_and_lost_is_sent_again() {
     broker.run();
     order.extend(send(&bus, "a.b", 20..50).await);
     stored(&broker, 50).await;
+    let mut seen = numbers(&read(&mut *live, 50).await);
     broker.kill();
     broker.restore_store();
     broker.run();
@@ -131,6 +133,8 @@ async fn what_the_broker_confirmed_and_lost_is_sent_again() {
     stored(&broker, 51).await;
     let mut follower = bus.follow(Filter::all(), Start::First).await.unwrap();
     assert_eq!(numbers(&read(&mut *follower, 51).await), order);
+    seen.extend(numbers(&read(&mut *live, 1).await));
+    assert_eq!(seen, order, "who had seen them does not see them again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
