@@ -9,7 +9,11 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use toolcrib_catalogue::{Problem, Source, SourceState};
 use toolcrib_sources::{mcp::Connection, python::Python};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::{
+    filter::{LevelFilter, filter_fn},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::LogFormat;
@@ -35,13 +39,16 @@ pub(crate) fn log_to_stderr(verbose: u8, format: LogFormat) {
         _ => LevelFilter::DEBUG,
     };
     let log = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
+    // The client of NATS calls every lost connection an error, and the bus says it in its own words.
+    let ours = filter_fn(move |it| 1 < verbose || !it.target().starts_with("async_nats"));
     // A second subscriber can only be set in tests, and then the first will do.
     match format {
         LogFormat::Text => {
-            log.with_ansi(io::stderr().is_terminal()).with_target(false).try_init().ok();
+            let log = log.with_ansi(io::stderr().is_terminal()).with_target(false);
+            log.finish().with(ours).try_init().ok();
         }
         LogFormat::Json => {
-            log.json().try_init().ok();
+            log.json().finish().with(ours).try_init().ok();
         }
     }
 }
