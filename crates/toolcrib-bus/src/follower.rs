@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// So many events at a time.
-const PAGE: usize = 512;
+const PAGE: usize = 2048;
 
 /// So many read the file at the same time.
 const READERS: usize = 4;

@@ -183,6 +183,11 @@ pub(crate) fn set_mark(change: &Connection, name: &str, value: u64) -> rusqlite:
     change.prepare_cached(text)?.execute(params![name, value, mark_crc(name, value)]).map(drop)
 }
 
+/// Keeps how far the numbering has come.
+pub(crate) fn set_last(change: &Connection, last: u64) -> rusqlite::Result<()> {
+    set_mark(change, LAST, last)
+}
+
 /// Appends an event at a place, unless it is there already.
 pub(crate) fn append(
     change: &Transaction<'_>,

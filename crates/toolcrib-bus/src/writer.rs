@@ -107,6 +107,8 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct Waiting {
     jobs: VecDeque<Box<dyn Job>>,
+    /// With so many the writer begins; waking it for each of them would cost more than they do.
+    expected: usize,
     closed: bool,
 }
 
@@ -132,14 +134,17 @@ impl Queue {
         lost: Option<Box<dyn FnOnce(T) + Send>>,
     ) -> Result<oneshot::Receiver<Result<T, BusError>>, BusError> {
         let (reply, answer) = oneshot::channel();
-        {
+        let count = {
             let mut waiting = self.waiting.lock();
             if waiting.closed {
                 return Err(BusError::Closed);
             }
             waiting.jobs.push_back(Box::new(Asked { work: Some(work), found: None, reply, lost }));
+            (waiting.jobs.len(), waiting.expected)
+        };
+        if count.0 == 1 || count.0 == count.1 {
+            self.ready.notify_one();
         }
-        self.ready.notify_one();
         Ok(answer)
     }
 
@@ -167,6 +172,7 @@ impl Queue {
             }
         }
         let end = Instant::now() + linger;
+        waiting.expected = expected;
         while waiting.jobs.len() < expected && !waiting.closed {
             if self.ready.wait_until(&mut waiting, end).timed_out() {
                 break;
@@ -297,7 +303,11 @@ impl Writer {
         let last = self.tail.ends().last;
         let mut scene = Scene { change: &change, last, clock, appended: Vec::new(), more: false };
         work(&mut scene)?;
-        let appended = scene.appended;
+        let (appended, last) = (scene.appended, scene.last);
+        if !appended.is_empty() {
+            // Told twice: a page that was damaged must not make the log look shorter than it is.
+            store::set_last(&change, last)?;
+        }
         change.commit()?;
         Ok(appended)
     }
