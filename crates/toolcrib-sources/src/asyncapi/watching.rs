@@ -42,11 +42,10 @@ impl EventSource {
             let this = Arc::clone(self);
             let before = seen.take();
             let looked = tokio::task::spawn_blocking(move || {
+                // Looked at before they are read: an edit that comes meanwhile shows the next time.
                 let found = this.fingerprint();
                 if before.as_ref() != Some(&found) {
                     this.reload();
-                    // What is referred to may be other files now.
-                    return this.fingerprint();
                 }
                 found
             });

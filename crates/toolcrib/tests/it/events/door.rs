@@ -76,9 +76,12 @@ fn what_is_not_acknowledged_comes_again_and_what_is_never_does() {
     );
     assert_eq!([killed.next().unwrap().id, killed.next().unwrap().id], [5, 6]);
     drop(killed);
+    let begin = std::time::Instant::now();
     let mut next = Stream::open(&serving, "consumer=worker&max=10", &[]);
     let again: Vec<u64> = (0..4).map(|_| next.next().unwrap().id).collect();
     assert_eq!(again, [1, 4, 5, 6]);
+    // At once, and not when the half minute is over that it would have had.
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     assert_eq!(
         acknowledge(&serving, "worker", &[1, 2, 4, 5, 6, 99]),
         json!({ "settled": [1, 4, 5, 6], "unknown": [2, 99] })
