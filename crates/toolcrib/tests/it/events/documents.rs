@@ -13,59 +13,13 @@ use toolcrib::{
     sources::asyncapi::{EventTool, Loaded, load},
 };
 
+use super::TASKS;
 use crate::kit::Folder;
-
-const SEED: &str = r#"# events/task_coordination.yaml
-asyncapi: '3.0.0'
-info:
-  title: Task Coordination Events
-  version: '1.0.0'
-
-channels:
-  task/delegate:
-    address: task.delegate
-    messages:
-      task.delegate:
-        $ref: '#/components/messages/TaskDelegate'
-
-operations:
-  delegateTask:
-    action: send
-    channel:
-      $ref: '#/channels/task~1delegate'
-    summary: Delegate a task to a specific agent
-    x-agent-tool:
-      enabled: true
-      name: delegate_task
-      description: "Delegate a task to a worker agent"
-
-components:
-  messages:
-    TaskDelegate:
-      name: task.delegate
-      payload:
-        $ref: '#/components/schemas/TaskDelegatePayload'
-
-  schemas:
-    TaskDelegatePayload:
-      type: object
-      required: [task_id, task_type, instructions]
-      properties:
-        task_id:
-          type: string
-          description: Unique identifier for the task
-        task_type:
-          type: string
-          enum: ["download", "analyze", "convert"]
-        instructions:
-          type: string
-          description: Detailed instructions
-"#;
 
 #[test]
 fn the_seeds_document_is_one_tool() {
     let folder = Folder::new();
-    folder.write("events/task_coordination.yaml", SEED);
+    folder.write("events/task_coordination.yaml", TASKS);
     let Loaded { tools, problems, referenced, broken: _ } = load(folder.path());
     assert_eq!((problems, referenced), (Vec::new(), Vec::new()));
     let [tool] = tools.as_slice() else { panic!("{tools:?}") };
