@@ -10,14 +10,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("toolcrib-catalogue", &[]),
     ("toolcrib-wire", &[]),
     ("toolcrib-bus", &[]),
+    ("toolcrib-context", &["toolcrib-catalogue"]),
     ("toolcrib-sources", &["toolcrib-bus", "toolcrib-catalogue", "toolcrib-wire"]),
-    ("toolcrib-server", &["toolcrib-bus", "toolcrib-catalogue", "toolcrib-wire"]),
+    (
+        "toolcrib-server",
+        &["toolcrib-bus", "toolcrib-catalogue", "toolcrib-context", "toolcrib-wire"],
+    ),
     ("toolcrib-testkit", &["toolcrib-bus", "toolcrib-wire"]),
     (
         "toolcrib",
         &[
             "toolcrib-bus",
             "toolcrib-catalogue",
+            "toolcrib-context",
             "toolcrib-server",
             "toolcrib-sources",
             "toolcrib-wire",
@@ -29,6 +34,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const MAY_NOT_USE: &[(&str, &[&str])] = &[
     ("toolcrib-catalogue", &["tokio", "hyper", "tracing", "http"]),
     ("toolcrib-sources", &["hyper", "clap"]),
+    ("toolcrib-context", &["tokio", "hyper", "http", "tracing", "clap"]),
 ];
 
 const MAX_CODE_LINES: usize = 500;

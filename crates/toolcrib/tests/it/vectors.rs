@@ -6,6 +6,7 @@ mod orbiter;
 mod openagents;
 mod tools;
 mod events;
+mod contextweaver;
 
 use std::{
     fs,
@@ -118,4 +119,10 @@ fn read(name: &str) -> Value {
 fn vectors_of_orbiter() {
     let vectors = read("orbiter.json");
     run("orbiter", vectors["vectors"].as_array().unwrap(), orbiter::verdict);
+}
+
+#[test]
+fn vectors_of_contextweaver() {
+    let vectors = read("contextweaver.json");
+    run("contextweaver", vectors["vectors"].as_array().unwrap(), contextweaver::verdict);
 }
