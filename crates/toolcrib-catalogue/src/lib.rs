@@ -25,6 +25,7 @@
 //! `toolcrib-sources`.
 
 mod json;
+mod aside;
 mod problem;
 mod tool;
 mod outcome;
@@ -37,6 +38,7 @@ pub mod naming;
 mod catalogue;
 mod wrapper;
 
+pub use aside::{Aside, AsideField, AsidePart, AsidePlace};
 pub use catalogue::{
     Catalogue, Conflict, Entry, Hidden, HiddenBecause, Listing, Origin, Renamed, Settings,
 };
@@ -48,8 +50,8 @@ pub use outcome::{Outcome, OutcomeFault, Part, PartKind};
 pub use problem::{Problem, nearest};
 pub use schema::extract_schema;
 pub use source::{
-    Answering, Blame, BoxFuture, CallContext, CallError, ClientError, Emits, Listener, Offers,
-    Others, Resource, Source, SourceState, Visitor,
+    Answering, Blame, BoxFuture, CallContext, CallError, ClientError, Emits, Keep, Listener,
+    Offers, Others, Resource, Source, SourceState, Visitor,
 };
 pub use tool::{Annotations, Tool, ToolFault};
 pub use validate::Validator;

@@ -11,6 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
+
 use crate::{Json, Problem, Tool};
 
 /// A future that a port returns.
@@ -142,6 +144,9 @@ pub struct CallContext {
     pub group: Option<Arc<str>>,
     /// How a tool of our own calls others. Nothing of this ever goes to a server.
     pub others: Option<Arc<dyn Others>>,
+    /// The caller deals with large parts of a result that were put aside ([`Json::aside`]). Anybody else
+    /// gets results whole.
+    pub takes_aside: bool,
 }
 
 /// The other tools, as whoever called this one may call them.
@@ -151,6 +156,20 @@ pub trait Others: Send + Sync + fmt::Debug {
 
     /// Emits an event on behalf of the tool, and returns where it stands once it is safe.
     fn emit(&self, name: &str, data: Json) -> Answering;
+
+    /// Keeps something for whoever called the tool, and returns how to ask for it.
+    fn store(&self, keep: Keep) -> Answering;
+}
+
+/// Something that a tool wants kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// What it is.
+    pub content: Bytes,
+    /// Of what kind, such as `text/csv`, if the tool says so.
+    pub media_type: Option<String>,
+    /// What people call it, if it has a name.
+    pub label: Option<String>,
 }
 
 /// Hears what a source says, and answers what it asks. Must not block.
@@ -269,6 +288,12 @@ pub enum CallError {
         /// What is wrong with it.
         cause: String,
     },
+    /// The answer came, and we have no place to put it.
+    #[error("{cause}")]
+    Storage {
+        /// Why not; never empty.
+        cause: String,
+    },
 }
 
 impl CallError {
@@ -276,7 +301,7 @@ impl CallError {
     pub fn blame(&self) -> Blame {
         match self {
             Self::Client(ClientError::Connect { .. }) => Blame::Upstream,
-            Self::Client(ClientError::Incomplete { .. }) => Blame::Gateway,
+            Self::Client(ClientError::Incomplete { .. }) | Self::Storage { .. } => Blame::Gateway,
             Self::Client(_) => Blame::Caller,
             Self::Rpc { code: -32700..=-32600, .. } if !self.is_transient() => Blame::Caller,
             _ => Blame::Upstream,
@@ -286,7 +311,8 @@ impl CallError {
     /// Whether the same call might go well the next time.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Client(_) | Self::Malformed { .. } => false,
+            // A disk that is full now will be full in a second.
+            Self::Client(_) | Self::Malformed { .. } | Self::Storage { .. } => false,
             Self::Unavailable { .. } | Self::Lost { .. } | Self::TimedOut { .. } => true,
             // An answer is an answer, unless it says that the server itself stumbled.
             Self::Rpc { code, .. } => matches!(code, -32603 | -32019..=-32000),
@@ -298,7 +324,10 @@ impl CallError {
         match self {
             Self::Client(_) | Self::Unavailable { .. } => false,
             Self::TimedOut { sent, .. } => *sent,
-            Self::Lost { .. } | Self::Rpc { .. } | Self::Malformed { .. } => true,
+            Self::Lost { .. }
+            | Self::Rpc { .. }
+            | Self::Malformed { .. }
+            | Self::Storage { .. } => true,
         }
     }
 }

@@ -92,7 +92,7 @@ pub enum ToolError {
         /// The tool's own name.
         tool: String,
         /// What it said.
-        outcome: Outcome,
+        outcome: Box<Outcome>,
     },
     /// A server could not be asked for its tools.
     #[error("Failed to list tools from server '{server}': {source}")]
@@ -231,7 +231,7 @@ impl<S: ToolServer> McpTool<S> {
             source,
         })?;
         if outcome.is_error {
-            return Err(ToolError::Returned { tool: tool(), outcome });
+            return Err(ToolError::Returned { tool: tool(), outcome: Box::new(outcome) });
         }
         let (text, structured) = (outcome.text(), outcome.structured);
         Ok(ToolOutput { text, structured, parts: outcome.parts })

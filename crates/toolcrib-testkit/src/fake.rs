@@ -32,6 +32,8 @@ pub(crate) enum Reaction {
     Send(Bytes),
     /// Send these bytes, message or not.
     SendRaw(Vec<u8>),
+    /// Send these bytes, and then never the rest.
+    Begin(Vec<u8>),
     /// Send these bytes, then end.
     SendAndEnd(Vec<u8>),
     /// Never answer.
@@ -241,6 +243,8 @@ impl Fake {
                 Reaction::SendRaw(text)
             }
             Act::Big(size) => self.text(id, &"x".repeat(size)),
+            Act::Rows(size) => self.rows(id, size),
+            Act::Stall(size) => self.stall(id, size),
             Act::Env => {
                 let mut names: Vec<String> =
                     std::env::vars().map(|(name, value)| format!("{name}={value}")).collect();
@@ -280,6 +284,22 @@ impl Fake {
         }
     }
 
+    fn rows(&self, id: &Id, size: usize) -> Reaction {
+        let more = match self.plan.speaks {
+            Speaks::Modern => r#","resultType":"complete""#,
+            Speaks::Legacy => "",
+        };
+        let result = format!(r#"{{"content":[],"structuredContent":{}{more}}}"#, rows(size));
+        Reaction::Send(response(id, Ok(result.as_bytes())))
+    }
+
+    fn stall(&self, id: &Id, size: usize) -> Reaction {
+        let Reaction::Send(whole) = self.text(id, &"x".repeat(size)) else {
+            return Reaction::Nothing;
+        };
+        Reaction::Begin(whole[..size.min(whole.len())].to_vec())
+    }
+
     /// Arguments as they came, which no reader of JSON has touched.
     fn mirror(&self, id: &Id, raw: &Bytes) -> Reaction {
         let part = |text: &Bytes, key: &str| text.slice(json::member(text, key).unwrap());
@@ -298,6 +318,22 @@ impl Fake {
         let result = json!({ "content": [{ "type": "text", "text": text }], "isError": false });
         answer(id, &self.dated(result))
     }
+}
+
+/// A JSON object with rows in it, of about so many bytes.
+pub fn rows(size: usize) -> String {
+    let mut text = r#"{"rows":["#.to_owned();
+    for row in 0.. {
+        text.push_str(&format!(
+            r#"{{"id":{row},"name":"row \"{row}\" \u00e9 é","price":{row}.50,"tags":["a","b\n"]}}"#
+        ));
+        if size <= text.len() {
+            break;
+        }
+        text.push(',');
+    }
+    text.push_str("]}");
+    text
 }
 
 /// Starts a process that does not want to end.

@@ -169,6 +169,7 @@ impl Site {
             Reaction::Send(answer) => answer,
             Reaction::SendRaw(answer) => answer.into(),
             Reaction::SendAndEnd(half) => return broken(half.into()),
+            Reaction::Begin(begin) => return self.stalled(begin, stream),
             Reaction::Silence if stream => {
                 let (sender, response) = events(None);
                 self.streams.lock().insert("listen".to_owned(), sender.clone());
@@ -196,6 +197,18 @@ impl Site {
             return builder.body(Bodies::whole(text)).unwrap();
         }
         builder.header(CONTENT_TYPE, "application/json").body(Bodies::whole(answer)).unwrap()
+    }
+
+    /// A response that does not go on.
+    fn stalled(&self, begin: Vec<u8>, stream: bool) -> Response<Bodies> {
+        let (sender, receiver) = mpsc::channel(2);
+        let (media, text) = match stream {
+            true => ("text/event-stream", [b"data: ", begin.as_slice()].concat()),
+            false => ("application/json", begin),
+        };
+        sender.try_send(Ok(text.into())).unwrap();
+        self.streams.lock().insert("stalled".to_owned(), sender);
+        Response::builder().header(CONTENT_TYPE, media).body(Bodies::Stream(receiver)).unwrap()
     }
 
     /// Why a request of a session is refused, if it is.
@@ -274,6 +287,9 @@ impl Site {
             Reaction::Nothing | Reaction::Silence => {}
             Reaction::Send(answer) => drop(stream.send(Ok(event(&answer))).await),
             Reaction::SendRaw(answer) => drop(stream.send(Ok(event(&answer))).await),
+            Reaction::Begin(begin) => {
+                stream.send(Ok([b"data: ", begin.as_slice()].concat().into())).await.ok();
+            }
             Reaction::SendAndEnd(half) => {
                 stream.send(Ok([b"data: ", half.as_slice()].concat().into())).await.ok();
                 stream.send(Err(io::Error::other("crash"))).await.ok();

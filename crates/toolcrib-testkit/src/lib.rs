@@ -10,5 +10,6 @@ mod fake;
 mod http;
 pub mod stdio;
 
+pub use fake::rows;
 pub use http::Running;
 pub use plan::{Act, Fault, Plan, PlanTool, Speaks};

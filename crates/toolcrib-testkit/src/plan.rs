@@ -71,6 +71,10 @@ pub enum Act {
     Garbage(usize),
     /// Gives back a text of so many bytes.
     Big(usize),
+    /// Gives back [`crate::rows`] of so many bytes as structured content.
+    Rows(usize),
+    /// Begins to give back a text, stops after so many bytes, and never goes on.
+    Stall(usize),
     /// Gives back the environment it runs in.
     Env,
     /// Gives back the headers of the request.

@@ -58,6 +58,11 @@ pub async fn run(plan: Plan) {
                 match fake.take(&line.into(), &json!({}), &aside).await {
                     Reaction::Send(text) => say(&out, &text).await,
                     Reaction::SendRaw(text) => say(&out, &text).await,
+                    Reaction::Begin(text) => {
+                        let mut out = out.lock().await;
+                        out.write_all(&text).await.ok();
+                        out.flush().await.ok();
+                    }
                     Reaction::SendAndEnd(text) => {
                         let mut out = out.lock().await;
                         out.write_all(&text).await.unwrap();

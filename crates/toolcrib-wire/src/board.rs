@@ -7,9 +7,13 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{client::Inbox, error::RequestError, frame::Id};
+use crate::{
+    client::{Answered, Inbox},
+    error::RequestError,
+    frame::Id,
+};
 
-pub(crate) type Answer = Result<Bytes, RequestError>;
+pub(crate) type Answer = Result<Answered, RequestError>;
 
 /// The requests of one connection that have no answer yet, and whether any can still come.
 #[derive(Debug)]
@@ -271,7 +275,7 @@ mod tests {
         board.leave(3);
         board.forget(3);
         check(&board, None, "unclear");
-        board.answer(3, Ok(Bytes::new()));
+        board.answer(3, Ok(Bytes::new().into()));
         check(&board, None, "2");
     }
 

@@ -26,6 +26,7 @@ use crate::{
     mirror::{self, Mirrored},
     reaper::Reaper,
     revision::{Era, Identity, Revision, with_meta},
+    spool::{Spool, Spooled},
     stdio::{Pipe, ServerCommand},
     streamable::{About, Streamable},
     text::Masker,
@@ -67,6 +68,8 @@ pub struct Options {
     pub tasks: TaskTracker,
     /// What must not stand in the log or in an error.
     pub masker: Masker,
+    /// Where large parts of results are put; nowhere, where nothing is said.
+    pub spool: Option<Spool>,
 }
 
 /// Hears what a server says, of its own accord or while it answers a request. Must not block.
@@ -101,6 +104,21 @@ pub struct Ask<'a> {
     pub meta: &'a [(&'static str, Bytes)],
     /// Arguments of a call that a modern HTTP server wants in headers too.
     pub mirrored: &'a [Mirrored],
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    /// The result.
+    pub result: Bytes,
+    /// What was put aside of it; in the result there stands `""` or `null` in its place.
+    pub aside: Option<Arc<Spooled>>,
+}
+
+impl From<Bytes> for Answered {
+    fn from(result: Bytes) -> Self {
+        Self { result, aside: None }
+    }
 }
 
 /// What a server told of itself.
@@ -180,7 +198,7 @@ impl Peer {
     ///
     /// Progress that the caller asked for with a token goes to `listener`, under the caller's token;
     /// towards the server it has one of our own, since two callers may choose the same.
-    pub async fn request(&self, ask: Ask<'_>) -> Result<Bytes, RequestError> {
+    pub async fn request(&self, ask: Ask<'_>) -> Result<Answered, RequestError> {
         let Ask { method, params, deadline, listener, client, meta, mirrored } = ask;
         let begin = Instant::now();
         let id = self.core.next_id.fetch_add(1, Ordering::Relaxed);

@@ -44,6 +44,12 @@ pub enum RequestError {
         /// What is wrong with it.
         cause: String,
     },
+    /// The answer is too large to be kept in memory, and we have no place to put it.
+    #[error("its answer is large, and cannot be put aside: {cause}")]
+    NoRoom {
+        /// What the system said.
+        cause: String,
+    },
     /// The server has forgotten our session; the request was not looked at.
     #[error("the server no longer knows the session")]
     Stale,

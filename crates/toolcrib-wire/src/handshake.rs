@@ -106,8 +106,8 @@ async fn greet<T>(
             answer = &mut discover, if discovering => {
                 discovering = false;
                 match answer {
-                    Ok(result) => {
-                        if let Some(greeting) = modern(&result) {
+                    Ok(answered) => {
+                        if let Some(greeting) = modern(&answered.result) {
                             return Ok(Found::Modern(greeting));
                         }
                     }
@@ -153,7 +153,7 @@ async fn greet_pipe(pipe: &Pipe, options: &Options) -> Result<Greeting, ConnectE
 }
 
 async fn sse(endpoint: &Endpoint, options: &Options) -> Result<(Link, Greeting), ConnectError> {
-    let http = Http::new(endpoint, options.max_frame)?;
+    let http = Http::new(endpoint, options.max_frame, options.spool.clone())?;
     let link = SseLink::open(http, Arc::clone(&options.inbox), &options.tasks).await?;
     // A handshake that fails must not leave its stream behind.
     let unless_done = link.stop.clone().drop_guard();
@@ -169,7 +169,7 @@ async fn streamable(
     options: &Options,
 ) -> Result<(Link, Greeting), ConnectError> {
     let mut link = Streamable {
-        http: Http::new(endpoint, options.max_frame)?,
+        http: Http::new(endpoint, options.max_frame, options.spool.clone())?,
         board: Arc::new(Board::default()),
         inbox: Arc::clone(&options.inbox),
         tasks: options.tasks.clone(),
@@ -303,7 +303,7 @@ impl Implementation {
 /// that.
 fn legacy(answer: Answer, probed: bool) -> Result<Greeting, ConnectError> {
     let result = match answer {
-        Ok(result) => result,
+        Ok(answered) => answered.result,
         Err(RequestError::Lost { cause } | RequestError::NotSent { cause }) => {
             return Err(ConnectError::Ended { cause, on_probe: probed });
         }

@@ -18,7 +18,7 @@ pub struct Hook(Http);
 impl Hook {
     /// Somebody at this address.
     pub fn new(endpoint: &Endpoint) -> Result<Self, ConnectError> {
-        Http::new(endpoint, MAX_ANSWER).map(Self)
+        Http::new(endpoint, MAX_ANSWER, None).map(Self)
     }
 
     /// Tells it something. It was taken if the answer is a success; no redirect is followed.

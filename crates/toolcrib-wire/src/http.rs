@@ -20,6 +20,8 @@ use rustls::{
 use crate::{
     error::{ConnectError, RequestError},
     pool::{Driven, Failed, IDLE, Pool},
+    sift::{Message, SiftError, Sifting},
+    spool::Spool,
     sse,
     text::plain,
 };
@@ -49,11 +51,16 @@ pub(crate) struct Http {
     pub(crate) url: Uri,
     headers: HeaderMap,
     pub(crate) max_frame: usize,
+    spool: Option<Arc<Spool>>,
     pub(crate) read_timeout: Option<Duration>,
 }
 
 impl Http {
-    pub(crate) fn new(endpoint: &Endpoint, max_frame: usize) -> Result<Self, ConnectError> {
+    pub(crate) fn new(
+        endpoint: &Endpoint,
+        max_frame: usize,
+        spool: Option<Spool>,
+    ) -> Result<Self, ConnectError> {
         let secure = endpoint.url.scheme_str() == Some("https");
         let roots = if secure { trusted(endpoint)? } else { RootCertStore::empty() };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -72,8 +79,9 @@ impl Http {
             .enable_http1()
             .wrap_connector(tcp);
         let pool = Pool::new(connector);
+        let spool = spool.filter(|it| it.from < max_frame).map(Arc::new);
         let (url, headers) = (endpoint.url.clone(), endpoint.headers.clone());
-        Ok(Self { pool, url, headers, max_frame, read_timeout: endpoint.read_timeout })
+        Ok(Self { pool, url, headers, max_frame, spool, read_timeout: endpoint.read_timeout })
     }
 
     /// Posts one message.
@@ -121,15 +129,36 @@ impl Http {
     /// The events of a response that is a stream.
     pub(crate) fn read_events(&self, response: Response<Driven>) -> Events {
         let reader = sse::Reader::new(self.max_frame);
-        Events { body: response.into_body(), reader, read_timeout: self.read_timeout }
+        let (body, spool) =
+            (response.into_body(), self.spool.clone().map(|it| (it, self.max_frame)));
+        Events { body, reader, spool, sifting: None, read_timeout: self.read_timeout }
     }
 
     /// The body of a response, if it is not too large.
     pub(crate) async fn read_body(
         &self,
         response: Response<Driven>,
-    ) -> Result<Bytes, RequestError> {
-        collect(response.into_body(), self.max_frame).await
+    ) -> Result<Message, RequestError> {
+        let mut body = response.into_body();
+        let Some(spool) = &self.spool else {
+            return collect(body, self.max_frame).await.map(Message::from);
+        };
+        let begun = match gather(&mut body, spool.from).await? {
+            Gathered::Whole(text) => return Ok(text.into()),
+            Gathered::Begun(pieces) => pieces,
+        };
+        // Rare, and large: not a part of what every call carries along.
+        Box::pin(async {
+            let mut sifting = Sifting::new(spool, self.max_frame);
+            for piece in begun {
+                sifting = sifting.feed(piece).await?;
+            }
+            while let Some(piece) = next_piece(&mut body).await? {
+                sifting = sifting.feed(piece).await?;
+            }
+            Ok(sifting.finish().await?)
+        })
+        .await
     }
 
     pub(crate) async fn send(
@@ -162,16 +191,32 @@ impl Http {
 pub(crate) struct Events {
     body: Driven,
     reader: sse::Reader,
+    /// Where large parts go, and how much of an event stays in memory.
+    spool: Option<(Arc<Spool>, usize)>,
+    /// The event that is being sifted.
+    sifting: Option<Sifting>,
     read_timeout: Option<Duration>,
 }
 
 impl Events {
-    /// The next event; `None` when the stream has ended.
-    pub(crate) async fn next(&mut self) -> Result<Option<sse::Event>, RequestError> {
+    /// The next event, and the message that is its data; `None` when the stream has ended.
+    pub(crate) async fn next(&mut self) -> Result<Option<(sse::Event, Message)>, RequestError> {
         let malformed = |error: sse::TooLarge| RequestError::Malformed { cause: error.to_string() };
+        let large = self.spool.as_ref().map_or(usize::MAX, |(spool, _)| spool.from);
         loop {
-            if let Some(event) = self.reader.next_event().map_err(malformed)? {
-                return Ok(Some(event));
+            match self.reader.next_part(large).map_err(malformed)? {
+                Some(sse::Part::Event(event)) => {
+                    let message = match self.sifting.take() {
+                        None => event.data.clone().into(),
+                        Some(sifting) => Box::pin(sifting.end(event.data.clone())).await?,
+                    };
+                    return Ok(Some((event, message)));
+                }
+                Some(sse::Part::Data(piece)) => {
+                    Box::pin(self.sift(piece)).await?;
+                    continue;
+                }
+                None => {}
             }
             // Whatever comes, a mere sign of life too, shows that the stream is not dead.
             let next = match self.read_timeout {
@@ -193,6 +238,23 @@ impl Events {
                     return Err(RequestError::Lost { cause: root_cause(&error) });
                 }
             }
+        }
+    }
+
+    /// Takes a piece of the data of an event that is large.
+    async fn sift(&mut self, piece: Bytes) -> Result<(), RequestError> {
+        let Some((spool, max_frame)) = &self.spool else { return Ok(()) };
+        let sifting = self.sifting.take().unwrap_or_else(|| Sifting::new(spool, *max_frame));
+        self.sifting = Some(sifting.feed(piece).await?);
+        Ok(())
+    }
+}
+
+impl From<SiftError> for RequestError {
+    fn from(error: SiftError) -> Self {
+        match error {
+            SiftError::TooLarge { limit } => too_large(limit),
+            SiftError::Dropped(_) => Self::Lost { cause: error.to_string() },
         }
     }
 }
@@ -239,22 +301,45 @@ pub(crate) async fn refusal(response: Response<Driven>) -> RequestError {
     RequestError::Http { status: status.as_u16(), retry_after, body }
 }
 
+fn too_large(limit: usize) -> RequestError {
+    let cause = format!("its answer is larger than the limit of {limit} bytes");
+    RequestError::Malformed { cause }
+}
+
 async fn collect(mut body: Driven, limit: usize) -> Result<Bytes, RequestError> {
-    let too_large = || {
-        let cause = format!("its answer is larger than the limit of {limit} bytes");
-        Err(RequestError::Malformed { cause })
-    };
+    match gather(&mut body, limit).await? {
+        Gathered::Whole(text) => Ok(text),
+        Gathered::Begun(_) => Err(too_large(limit)),
+    }
+}
+
+/// A body, or as much of it as shows that it is larger than a limit.
+enum Gathered {
+    Whole(Bytes),
+    Begun([Bytes; 2]),
+}
+
+async fn next_piece(body: &mut Driven) -> Result<Option<Bytes>, RequestError> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| RequestError::Lost { cause: root_cause(&error) })?;
+        if let Ok(data) = frame.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
+}
+
+async fn gather(body: &mut Driven, limit: usize) -> Result<Gathered, RequestError> {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if limit < announced {
-        return too_large();
+        return Ok(Gathered::Begun([Bytes::new(), Bytes::new()]));
     }
     let mut first = Bytes::new();
     let mut rest = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| RequestError::Lost { cause: root_cause(&error) })?;
-        let Ok(data) = frame.into_data() else { continue };
+    while let Some(data) = next_piece(body).await? {
         if limit < first.len().max(rest.len()) + data.len() {
-            return too_large();
+            let begun = if rest.is_empty() { first } else { rest.into() };
+            return Ok(Gathered::Begun([begun, data]));
         }
         // A small answer comes in one piece, and is not copied.
         if first.is_empty() && rest.is_empty() {
@@ -267,7 +352,7 @@ async fn collect(mut body: Driven, limit: usize) -> Result<Bytes, RequestError> 
         }
         rest.extend_from_slice(&data);
     }
-    Ok(if rest.is_empty() { first } else { rest.into() })
+    Ok(Gathered::Whole(if rest.is_empty() { first } else { rest.into() }))
 }
 
 /// The certificates to trust: the system's, and those of `ca`.

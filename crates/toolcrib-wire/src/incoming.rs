@@ -13,6 +13,7 @@ use crate::{
     frame::{self, Frame, FrameError, INTERNAL_ERROR, Id, METHOD_NOT_FOUND, RpcError},
     json,
     revision::META_SUBSCRIPTION,
+    sift::Message,
 };
 
 /// How long somebody may think about a question of a server.
@@ -24,15 +25,15 @@ pub(crate) enum Returned {
     Other,
 }
 
-/// Whether `text` is the answer to request `id`.
-pub(crate) fn returned(text: &Bytes, id: u64) -> Returned {
-    if is_batch(text) {
-        let mut parts = batch(text).into_iter().map(|it| returned(&it, id));
+/// Whether a message is the answer to request `id`.
+pub(crate) fn returned(message: &Message, id: u64) -> Returned {
+    if is_batch(&message.text) {
+        let mut parts = batch(&message.text).into_iter().map(|it| returned(&it.into(), id));
         return parts.find(|it| matches!(it, Returned::Answer(_))).unwrap_or(Returned::Other);
     }
-    match Frame::read(text) {
+    match message.read() {
         Ok(Frame::Response { id: Some(it), answer }) if it.as_number() == Some(id) => {
-            Returned::Answer(answer.map_err(RequestError::Rpc))
+            Returned::Answer(message.answer(answer))
         }
         Ok(Frame::Response { id: None, answer: Err(error) }) => {
             Returned::Answer(Err(RequestError::Rpc(error)))
@@ -62,21 +63,21 @@ pub(crate) type Later = Pin<Box<dyn Future<Output = Bytes> + Send>>;
 /// Hands a message to whom it concerns. `stream` is the request on whose stream it came, where requests
 /// have streams of their own. Returns what to answer, if the server asked something.
 pub(crate) fn receive(
-    text: &Bytes,
+    message: &Message,
     stream: Option<u64>,
     board: &Arc<Board>,
     inbox: &dyn Inbox,
 ) -> Result<Vec<Later>, FrameError> {
-    if is_batch(text) {
-        let parts = batch(text);
-        let replies = parts.iter().filter_map(|it| receive(it, stream, board, inbox).ok());
+    if is_batch(&message.text) {
+        let parts = batch(&message.text).into_iter();
+        let replies = parts.filter_map(|it| receive(&it.into(), stream, board, inbox).ok());
         return Ok(replies.flatten().collect());
     }
     let number = |id: Option<&Id>| id.and_then(Id::as_number);
-    match Frame::read(text) {
+    match message.read() {
         Ok(Frame::Response { id, answer }) => {
             if let Some(id) = number(id.as_ref()) {
-                board.answer(id, answer.map_err(RequestError::Rpc));
+                board.answer(id, message.answer(answer));
             }
             Ok(Vec::new())
         }

@@ -11,7 +11,7 @@ use std::{borrow::Cow, fmt, ops::Range};
 pub const MAX_DEPTH: u32 = 127;
 
 /// How many keys may stand in objects that are still open, so that checking them stays bounded.
-const MAX_OPEN_KEYS: usize = 4_000_000;
+pub(crate) const MAX_OPEN_KEYS: usize = 4_000_000;
 
 /// What is wrong with a text, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +40,8 @@ pub enum Fault {
     Number,
     /// The same key twice in one object.
     DuplicateKey(String),
+    /// Some key twice in one object, in a text too large to keep its keys.
+    SomeKeyTwice,
     /// Nested too deep.
     TooDeep,
     /// Too many keys.
@@ -57,6 +59,7 @@ impl fmt::Display for Fault {
             Self::Escape => f.write_str("bad escape in a string"),
             Self::Number => f.write_str("malformed number"),
             Self::DuplicateKey(key) => write!(f, "duplicate key `{}`", key.escape_debug()),
+            Self::SomeKeyTwice => f.write_str("duplicate key"),
             Self::TooDeep => write!(f, "nested deeper than {MAX_DEPTH}"),
             Self::TooManyKeys => f.write_str("too many keys"),
         }
@@ -457,7 +460,7 @@ fn duplicate(text: &[u8], keys: &mut [Range<usize>]) -> Option<String> {
 }
 
 /// The text that the inside of a scanned string stands for.
-fn unescape(inside: &[u8]) -> Cow<'_, str> {
+pub(crate) fn unescape(inside: &[u8]) -> Cow<'_, str> {
     if !inside.contains(&b'\\') {
         return std::str::from_utf8(inside).map_or(Cow::Borrowed(""), Cow::Borrowed);
     }

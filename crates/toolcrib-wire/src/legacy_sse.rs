@@ -56,16 +56,16 @@ impl SseLink {
 
     async fn read(&self, mut events: Events, inbox: &dyn Inbox) -> String {
         loop {
-            let event = match events.next().await {
-                Ok(Some(event)) => event,
+            let (event, message) = match events.next().await {
+                Ok(Some(told)) => told,
                 Ok(None) => return "its event stream ended".to_owned(),
                 Err(error) => return error.to_string(),
             };
             // A second address would lead our messages elsewhere, and is not taken.
-            if event.data.is_empty() || !matches!(&*event.event, "" | "message") {
+            if message.text.is_empty() || !matches!(&*event.event, "" | "message") {
                 continue;
             }
-            match receive(&event.data, None, &self.board, inbox) {
+            match receive(&message, None, &self.board, inbox) {
                 Ok(answers) => answers.into_iter().for_each(|it| self.answer_later(it)),
                 Err(error) => tracing::warn!(%error, "not a message in a stream"),
             }
@@ -141,11 +141,11 @@ impl SseLink {
 async fn endpoint(events: &mut Events, url: &Uri) -> Result<Uri, ConnectError> {
     let lost = || RequestError::Lost { cause: "the stream ended before its address".to_owned() };
     loop {
-        let event = events.next().await?.ok_or_else(lost)?;
+        let (event, message) = events.next().await?.ok_or_else(lost)?;
         if event.event != "endpoint" {
             continue;
         }
-        let text = String::from_utf8_lossy(&event.data).trim().to_owned();
+        let text = String::from_utf8_lossy(&message.text).trim().to_owned();
         let messages = resolve(url, &text);
         let messages = messages.ok_or_else(|| ConnectError::Address { text: text.clone() })?;
         let origin = |it: &Uri| (it.scheme().cloned(), it.authority().cloned());

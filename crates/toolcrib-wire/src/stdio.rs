@@ -32,6 +32,8 @@ use crate::{
     error::{ConnectError, RequestError},
     frame::one_line,
     incoming::{Later, receive},
+    sift::{Message, SiftError, Sifting},
+    spool::Spool,
     text::{Masker, plain},
 };
 
@@ -81,7 +83,7 @@ pub(crate) struct LastWords {
 impl Pipe {
     /// Starts the server. Nothing has been said to it yet.
     pub(crate) fn start(command: &ServerCommand, options: &Options) -> Result<Self, ConnectError> {
-        let Options { name, max_frame, inbox, reaper, tasks, masker, .. } = options.clone();
+        let Options { name, max_frame, inbox, reaper, tasks, masker, spool, .. } = options.clone();
         let mut child = spawn(command)?;
         let group = child.id().unwrap_or_default();
         reaper.add(group);
@@ -111,7 +113,7 @@ impl Pipe {
             });
         }
         if let Some(stdout) = child.stdout.take() {
-            let reader = LineReader::new(stdout, max_frame);
+            let reader = LineReader { spool, ..LineReader::new(stdout, max_frame) };
             let (board, replies) = (Arc::clone(&board), Replies(out.clone(), tasks.clone()));
             let (ended, gone, words) = (ended.clone(), gone.clone(), Arc::clone(&last_words));
             tasks.spawn(async move {
@@ -306,20 +308,20 @@ async fn read_frames<R: AsyncRead + Unpin>(
 ) {
     let mut garbage = 0_u64;
     loop {
-        let line = match reader.next_line().await {
-            Ok(Some(line)) => line,
+        let message = match reader.next_message().await {
+            Ok(Some(message)) => message,
             Ok(None) => return,
             Err(error) => {
                 board.close(&error.to_string());
                 return;
             }
         };
-        match receive(&line, None, board, inbox) {
+        match receive(&message, None, board, inbox) {
             Ok(answers) => answers.into_iter().for_each(|it| replies.send_later(it)),
             Err(error) => {
                 garbage += 1;
                 if garbage <= 5 || garbage.is_power_of_two() {
-                    let begin = plain(&line[..line.len().min(120)]);
+                    let begin = plain(&message.text[..message.text.len().min(120)]);
                     let begin = words.masker.mask(&begin);
                     tracing::warn!(server = name, count = garbage, %error, "not a message: {begin}");
                 }
@@ -373,6 +375,12 @@ impl LastWords {
     }
 }
 
+/// A line, or the beginning of one that is longer than is wanted; that is still in the buffer.
+enum Line {
+    Whole(Bytes),
+    Begun,
+}
+
 /// Lines out of a stream of bytes, none longer than a limit.
 #[derive(Debug)]
 struct LineReader<R> {
@@ -380,34 +388,79 @@ struct LineReader<R> {
     buffer: BytesMut,
     searched: usize,
     limit: usize,
+    /// Where large parts of messages go.
+    spool: Option<Spool>,
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     fn new(stream: R, limit: usize) -> Self {
-        Self { stream, buffer: BytesMut::new(), searched: 0, limit }
+        Self { stream, buffer: BytesMut::new(), searched: 0, limit, spool: None }
+    }
+
+    /// The next message.
+    async fn next_message(&mut self) -> io::Result<Option<Message>> {
+        let Some(spool) = self.spool.as_ref().filter(|it| it.from < self.limit) else {
+            return Ok(self.next_line().await?.map(Message::from));
+        };
+        match self.line(spool.from).await {
+            None => Ok(None),
+            Some(Line::Whole(line)) => Ok(Some(line.into())),
+            Some(Line::Begun) => Box::pin(self.sift()).await.map_err(io::Error::other),
+        }
+    }
+
+    /// A message of which more than enough has been read to know that it is large.
+    async fn sift(&mut self) -> Result<Option<Message>, SiftError> {
+        let Some(spool) = &self.spool else { return Ok(None) };
+        let mut sifting = Sifting::new(spool, self.limit);
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
+                let rest = self.buffer.split_to(self.searched + at).freeze();
+                drop(self.buffer.split_to(1));
+                self.searched = 0;
+                return sifting.end(rest).await.map(Some);
+            }
+            sifting = sifting.feed(self.buffer.split().freeze()).await?;
+            self.searched = 0;
+            self.buffer.reserve(64 * 1024);
+            match self.stream.read_buf(&mut self.buffer).await {
+                Ok(0) | Err(_) => return Ok(None),
+                Ok(_) => {}
+            }
+        }
     }
 
     /// The next line that is not empty, without its end; what stands after the last line end when
     /// the stream ends is no line.
     async fn next_line(&mut self) -> io::Result<Option<Bytes>> {
+        match self.line(self.limit).await {
+            None => Ok(None),
+            Some(Line::Whole(line)) => Ok(Some(line)),
+            Some(Line::Begun) => {
+                let text = format!("it sent a line of over {} bytes, the limit", self.limit);
+                Err(io::Error::other(text))
+            }
+        }
+    }
+
+    async fn line(&mut self, limit: usize) -> Option<Line> {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
                 let mut line = self.buffer.split_to(self.searched + at + 1);
                 self.searched = 0;
                 line.truncate(line.len() - 1);
                 if !line.trim_ascii().is_empty() {
-                    return Ok(Some(line.freeze()));
+                    return Some(Line::Whole(line.freeze()));
                 }
                 continue;
             }
             self.searched = self.buffer.len();
-            if self.limit < self.buffer.len() {
-                let text = format!("it sent a line of over {} bytes, the limit", self.limit);
-                return Err(io::Error::other(text));
+            if limit < self.buffer.len() {
+                return Some(Line::Begun);
             }
             self.buffer.reserve(64 * 1024);
             match self.stream.read_buf(&mut self.buffer).await {
-                Ok(0) | Err(_) => return Ok(None),
+                Ok(0) | Err(_) => return None,
                 Ok(_) => {}
             }
         }

@@ -15,6 +15,7 @@ use crate::{
     incoming::{Later, Returned, receive, returned},
     pool::Driven,
     revision::Revision,
+    sift::Message,
 };
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -116,21 +117,21 @@ impl Streamable {
         let mut pause = Duration::from_secs(1);
         loop {
             let ended = loop {
-                let event = match events.next().await {
-                    Ok(Some(event)) => event,
+                let (event, message) = match events.next().await {
+                    Ok(Some(told)) => told,
                     Ok(None) => break "the stream ended before the answer".to_owned(),
                     Err(RequestError::Lost { cause }) => break cause,
                     Err(error) => return Err(error),
                 };
                 last_id = event.id.or(last_id);
                 pause = event.retry.map_or(pause, clamp);
-                if event.data.is_empty() {
+                if message.text.is_empty() {
                     continue;
                 }
-                if let Returned::Answer(answer) = returned(&event.data, id) {
+                if let Returned::Answer(answer) = returned(&message, id) {
                     return answer;
                 }
-                self.take(&event.data, Some(id));
+                self.take(&message, Some(id));
             };
             let (Some(last), Some(_)) = (&last_id, &self.session) else {
                 return Err(RequestError::Lost { cause: ended });
@@ -223,11 +224,11 @@ impl Streamable {
             }
             match self.http.events(&self.http.url, headers).await {
                 Ok(mut events) => {
-                    while let Ok(Some(event)) = events.next().await {
+                    while let Ok(Some((event, message))) = events.next().await {
                         last = event.id.or(last);
                         pause = event.retry.map_or(pause, clamp);
-                        if !event.data.is_empty() {
-                            self.take(&event.data, None);
+                        if !message.text.is_empty() {
+                            self.take(&message, None);
                         }
                     }
                 }
@@ -247,8 +248,8 @@ impl Streamable {
     }
 
     /// Takes a message that is not the awaited answer.
-    fn take(&self, text: &Bytes, stream: Option<u64>) {
-        match receive(text, stream, &self.board, &*self.inbox) {
+    fn take(&self, message: &Message, stream: Option<u64>) {
+        match receive(message, stream, &self.board, &*self.inbox) {
             Ok(answers) => answers.into_iter().for_each(|it| self.answer_later(it)),
             Err(error) => tracing::warn!(%error, "not a message in a stream"),
         }

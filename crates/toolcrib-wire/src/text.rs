@@ -47,7 +47,10 @@ impl Masker {
         // What is masked comes line by line, and made plain.
         let forms = |it: String| {
             let lines: Vec<String> = it.lines().map(|line| plain(line.trim().as_bytes())).collect();
-            lines.into_iter().chain([plain(it.as_bytes()), it])
+            // In JSON a value stands as JSON writes it.
+            let quoted = serde_json::Value::from(it.as_str()).to_string();
+            let quoted = quoted[1..quoted.len() - 1].to_owned();
+            lines.into_iter().chain([plain(it.as_bytes()), quoted, it])
         };
         let mut secrets: Vec<String> =
             values.into_iter().flat_map(forms).filter(|it| SHORTEST_SECRET <= it.len()).collect();
@@ -55,6 +58,13 @@ impl Masker {
         secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         secrets.dedup();
         Self(secrets.into_iter().map(Secret).collect())
+    }
+
+    /// A masker that knows what either of two does.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let values = self.0.into_iter().chain(other.0).map(|Secret(it)| it);
+        Self::new(values)
     }
 
     /// `text` with `****` for every secret.

@@ -2,6 +2,7 @@
 //! mean.
 
 use std::{
+    io,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -10,14 +11,17 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, sleep, timeout_at},
+};
 use toolcrib_catalogue::{CallContext, CallError, ClientError, Json, SourceState, Visitor};
 use toolcrib_wire::{
-    Ask, Inbox, Mirrored, Peer, RequestError, json,
+    Answered, Ask, Inbox, Mirrored, Peer, RequestError, json,
     revision::{META_CAPABILITIES, META_LOG_LEVEL},
 };
 
-use super::{connection::Shared, listing::Listed, port::Heard};
+use super::{aside, connection::Shared, listing::Listed, port::Heard};
 
 /// No call takes longer than this, whatever anybody says.
 pub(super) const LONGEST: Duration = Duration::from_secs(86_400);
@@ -88,7 +92,7 @@ impl Shared {
                 mirrored: wanted_in_headers(&listed, method, params),
             };
             let error = match peer.request(ask).await {
-                Ok(result) => return Ok(Json::from_scanned(result)),
+                Ok(answered) => return self.result(answered, context).await,
                 // It was not even looked at: a new session, and once more.
                 Err(RequestError::Stale) if !stale => {
                     stale = true;
@@ -107,6 +111,25 @@ impl Shared {
             sleep(pause).await;
         }
         Err(CallError::Unavailable { cause: "no attempt was made".to_owned() })
+    }
+
+    /// A result as its caller takes it: whole, unless it deals with what was put aside.
+    async fn result(&self, answered: Answered, context: &CallContext) -> Result<Json, CallError> {
+        let result = Json::from_scanned(answered.result);
+        let Some(aside) = answered.aside else { return Ok(result) };
+        let result = result.with_aside(aside::put(aside));
+        if context.takes_aside {
+            return Ok(result);
+        }
+        let limit = self.options.max_frame;
+        let whole = spawn_blocking(move || result.inflate(limit)).await;
+        whole.unwrap_or_else(|error| Err(error.into())).map_err(|error| {
+            let cause = format!("server `{}`: {error}", self.config.name);
+            match error.kind() {
+                io::ErrorKind::FileTooLarge => CallError::Malformed { cause },
+                _ => CallError::Storage { cause },
+            }
+        })
     }
 
     /// Takes a peer whose session is gone out of use, if nobody has done so yet.
@@ -142,6 +165,7 @@ impl Shared {
             RequestError::Lost { .. } | RequestError::Http { status: 500.., .. } => {
                 CallError::Lost { cause: said(&error) }
             }
+            RequestError::NoRoom { .. } => CallError::Storage { cause: said(&error) },
             RequestError::TimedOut { after, sent } => CallError::TimedOut { after, sent },
             RequestError::Rpc(rpc) => CallError::Rpc {
                 code: rpc.code,

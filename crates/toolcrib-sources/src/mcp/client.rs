@@ -8,7 +8,7 @@ use toolcrib_catalogue::{
     CallError, CallTool, ClientError, Json, Outcome, Source, SourceState, Tool, ToolServer,
     ToolServers,
 };
-use toolcrib_wire::{Identity, Reaper};
+use toolcrib_wire::{Identity, Reaper, Spool};
 
 use super::{
     config::{Isolation, ServerConfig},
@@ -74,6 +74,9 @@ pub struct ClientOptions {
     pub lists: Lists,
     /// Somebody behind us may answer what servers ask: a model, a person, a client with folders.
     pub relays: bool,
+    /// Where large parts of results are put while somebody deals with them. Nowhere, where nothing is said:
+    /// then results are kept in memory whole.
+    pub spool: Option<Spool>,
 }
 
 /// How a call through a connection is tried again.
@@ -123,6 +126,7 @@ impl Default for ClientOptions {
             },
             lists: Lists::Tools,
             relays: false,
+            spool: None,
         }
     }
 }

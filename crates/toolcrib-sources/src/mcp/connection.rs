@@ -294,6 +294,7 @@ impl Shared {
             reaper: Arc::clone(&self.reaper),
             tasks: self.tasks.clone(),
             masker: self.masker.clone(),
+            spool: self.options.spool.clone(),
         };
         let target = self.config.target(&self.options.inherited);
         let ended =

@@ -124,7 +124,8 @@ async fn all_pages(
             ..Ask::default()
         };
         let page = match peer.request(ask).await {
-            Ok(result) => result,
+            // Of a list nothing is ever put aside.
+            Ok(answered) => answered.result,
             Err(RequestError::Rpc(error)) if error.code == -32601 && page_number == 0 => break,
             Err(error) => return Err(error),
         };
