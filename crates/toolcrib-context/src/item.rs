@@ -84,6 +84,22 @@ pub struct ContextItem {
     pub artifact_ref: Option<ArtifactRef>,
 }
 
+impl ContextItem {
+    /// An item that nothing else is known of.
+    pub fn new(id: impl Into<String>, kind: ItemKind, text: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            kind,
+            text: text.into(),
+            token_estimate: 0,
+            sensitivity: Sensitivity::Public,
+            metadata: Map::new(),
+            parent_id: None,
+            artifact_ref: None,
+        }
+    }
+}
+
 /// Something that is kept elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArtifactRef {
