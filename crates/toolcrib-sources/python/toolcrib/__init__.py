@@ -9,6 +9,7 @@ from ._tool import AgentTool, tool
 __all__ = [
     "AgentTool",
     "Answer",
+    "Artifact",
     "Audio",
     "Context",
     "File",
@@ -19,13 +20,13 @@ __all__ = [
     "tool",
 ]
 
-_VALUES = {"Audio", "File", "Image", "Page", "Progress"}
+_VALUES = {"Artifact", "Audio", "File", "Image", "Page", "Progress"}
 _CONTEXT = {"Answer", "Context", "ToolError"}
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._context import Answer, Context, ToolError
-    from ._values import Audio, File, Image, Page, Progress
+    from ._values import Artifact, Audio, File, Image, Page, Progress
 
 
 def __getattr__(name: str) -> object:

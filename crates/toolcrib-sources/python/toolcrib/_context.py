@@ -1,7 +1,7 @@
 """`Context`: what a tool may ask of the gateway while it runs.
 
 Saying something (`log`, `progress`) never waits, so it may be awaited or not. Asking something (`ask`, `call`,
-`emit`) waits for the answer: an `async` tool awaits it, a plain one gets it back at once. Hence two classes.
+`emit`, `store`) waits for the answer: an `async` tool awaits it, a plain one gets it back at once. Hence two classes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Awaitable, Dict, Optional, Union
+
+    from ._values import Artifact
 
     Number = Union[int, float]
     Arguments = Dict[str, Any]
@@ -96,6 +98,10 @@ class SyncContext(Context):
         """Publish an event."""
         return self._ask("events/emit", {"name": name, "data": _sendable(data)})
 
+    def store(self, data: Any, media_type: Optional[str] = None, *, label: Optional[str] = None) -> Artifact:
+        """Keep something that is too large to show; returns an `Artifact`, which a tool may return."""
+        return _read_artifact(self._ask("artifacts/store", _to_store(data, media_type, label)))
+
     def _ask(self, method, params):
         return self._worker.ask(self.call_id, method, params)
 
@@ -114,6 +120,10 @@ class AsyncContext(Context):
     async def emit(self, name: str, data: Any = None) -> Any:
         """Publish an event."""
         return await self._ask("events/emit", {"name": name, "data": _sendable(data)})
+
+    async def store(self, data: Any, media_type: Optional[str] = None, *, label: Optional[str] = None) -> Artifact:
+        """Keep something that is too large to show; returns an `Artifact`, which a tool may return."""
+        return _read_artifact(await self._ask("artifacts/store", _to_store(data, media_type, label)))
 
     async def _ask(self, method, params):
         reply = self._worker.ask(self.call_id, method, params)
@@ -135,6 +145,35 @@ def _sendable(data):
         return plain(data)
     except NotPlain:
         return str(data)
+
+
+def _to_store(data, media_type, label):
+    """Bytes and files as they are, text as text, anything else as JSON."""
+    if media_type is not None and not isinstance(media_type, str):
+        raise TypeError(f"media_type: expected text such as 'text/csv', got {media_type!r}")
+    params = {"mediaType": media_type, "label": None if label is None else str(label)}
+    if hasattr(data, "__fspath__"):
+        params["label"] = params["label"] or data.__fspath__()
+        with open(data, "rb") as file:
+            data = file.read()
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        import base64
+
+        params["data"] = base64.b64encode(data).decode("ascii")
+    elif isinstance(data, str):
+        params["text"] = data
+    else:
+        from ._plain import json_text
+
+        params["text"] = json_text(data)
+        params["mediaType"] = media_type or "application/json"
+    return params
+
+
+def _read_artifact(reply):
+    from ._values import Artifact
+
+    return Artifact(**reply)
 
 
 def _question(message, schema):

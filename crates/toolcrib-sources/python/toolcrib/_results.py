@@ -231,7 +231,7 @@ def _is_media(value):
 def _is_own_media(value):
     """Without the module no tool can have made one."""
     values = sys.modules.get(f"{__package__}._values")
-    return values is not None and isinstance(value, (values.Image, values.Audio, values.File))
+    return values is not None and isinstance(value, (values.Image, values.Audio, values.File, values.Artifact))
 
 
 def _is_picture(value):
@@ -240,6 +240,8 @@ def _is_picture(value):
 
 def _part(value, number):
     if _is_own_media(value):
+        if hasattr(value, "uri"):
+            return _link_part(value)
         return _file_part(value, number) if not hasattr(value, "family") else _media_part(value)
     if _is_picture(value):
         return {"type": "image", "data": _base64(_png(value)), "mimeType": "image/png"}
@@ -256,6 +258,12 @@ def _media_part(media):
     if not mime:
         raise NotPlain(f"{media.family} data of a kind that cannot be told (say mime=...)")
     return {"type": media.family, "data": _base64(data), "mimeType": mime}
+
+
+def _link_part(artifact):
+    name = artifact.label or artifact.id
+    link = {"type": "resource_link", "uri": artifact.uri, "name": name}
+    return {**link, "mimeType": artifact.media_type, "size": artifact.size}
 
 
 def _file_part(file, number):

@@ -107,3 +107,17 @@ def _whole(name, value):
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{name}: expected a whole number, got {value!r}")
     return value
+
+
+class Artifact:
+    """Something that was stored: what `ctx.store` gives. A tool that returns it answers with a link to it."""
+
+    def __init__(self, id: str, uri: str, size: int, media_type: str, label: str = ""):
+        self.id = id
+        self.uri = uri
+        self.size = size
+        self.media_type = media_type
+        self.label = label
+
+    def __repr__(self):
+        return f"Artifact(id={self.id!r}, size={self.size}, media_type={self.media_type!r})"

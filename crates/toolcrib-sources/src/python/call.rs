@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 use tokio::time::timeout;
-use toolcrib_catalogue::{CallContext, CallError, Json};
+use toolcrib_catalogue::{CallContext, CallError, Json, Keep};
 use toolcrib_wire::{
     json::{member, scan},
     text::Masker,
@@ -111,6 +112,7 @@ impl Call {
         let answer = match method.as_str() {
             "tools/call" => self.call_other(params).await,
             "events/emit" => self.emit(params).await,
+            "artifacts/store" => self.store(params).await,
             "elicitation/create" => self.ask_client(&method, params).await,
             _ => Err(format!("`{method}` is not to be had here")),
         };
@@ -143,6 +145,21 @@ impl Call {
         let data = member(text, "data").map_or(&b"null"[..], |at| &text[at]);
         let data = Json::from_scanned(Bytes::copy_from_slice(data));
         others.emit(&name, data).await.map_err(|error| said(&error))
+    }
+
+    async fn store(&self, params: Json) -> Result<Json, String> {
+        let text = params.as_bytes();
+        let string = |key: &str| {
+            member(text, key).and_then(|at| serde_json::from_slice::<String>(&text[at]).ok())
+        };
+        let content: Bytes = match (string("text"), string("data")) {
+            (Some(text), _) => text.into(),
+            (None, Some(data)) => BASE64.decode(data).map_err(|error| error.to_string())?.into(),
+            (None, None) => return Err("there is nothing to store".to_owned()),
+        };
+        let others = self.context.others.as_ref().ok_or("nothing can be stored here")?;
+        let keep = Keep { content, media_type: string("mediaType"), label: string("label") };
+        others.store(keep).await.map_err(|error| said(&error))
     }
 
     async fn ask_client(&self, method: &str, params: Json) -> Result<Json, String> {
