@@ -9,6 +9,8 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use toolcrib_bus::Pattern as EventPattern;
 
+use crate::shape::{GroupShape, Shapes, ViewStyle};
+
 /// Who may see what.
 #[derive(Debug)]
 pub struct Access {
@@ -17,6 +19,7 @@ pub struct Access {
     /// Whether somebody without a token is let in.
     open: bool,
     lists: Lists,
+    shapes: Shapes,
 }
 
 /// Somebody who was let in. Two are the same if they came with the same token into the same group,
@@ -53,6 +56,8 @@ pub struct AccessSettings {
     pub lists: Lists,
     /// The groups.
     pub groups: Vec<GroupSettings>,
+    /// In what shape groups get things.
+    pub shapes: Shapes,
 }
 
 /// One group.
@@ -70,6 +75,8 @@ pub struct GroupSettings {
     pub prompts: Vec<Pattern>,
     /// The events that it may read and publish; those of the tools it may call where nothing is said.
     pub events: Option<Vec<EventPattern>>,
+    /// In what shape it gets things.
+    pub shape: GroupShape,
 }
 
 /// What is exposed, and what is not.
@@ -92,12 +99,13 @@ struct Group {
     resources: Vec<Pattern>,
     prompts: Vec<Pattern>,
     events: Option<Vec<EventPattern>>,
+    shape: GroupShape,
 }
 
 impl Group {
     fn new(settings: &GroupSettings) -> Self {
-        let GroupSettings { name, lists, resources, prompts, events, .. } = settings.clone();
-        Self { name: name.into(), lists, resources, prompts, events }
+        let GroupSettings { name, lists, resources, prompts, events, shape, .. } = settings.clone();
+        Self { name: name.into(), lists, resources, prompts, events, shape }
     }
 }
 
@@ -134,7 +142,8 @@ impl Access {
             tokens.extend(own);
         }
         let open = tokens.is_empty() || (settings.token.is_none() && settings.anonymous);
-        Self { tokens, groups, open, lists: settings.lists.clone() }
+        let (lists, shapes) = (settings.lists.clone(), settings.shapes.clone());
+        Self { tokens, groups, open, lists, shapes }
     }
 
     /// Who sends this `Authorization`.
@@ -239,6 +248,35 @@ impl Access {
         lists.any(|it| it.0 == tool) && self.allows(group, tool)
     }
 
+    /// Whether nothing says by its very name that the group in this place may not use a tool of ours.
+    pub(crate) fn spares(&self, group: usize, tool: &str) -> bool {
+        let own = self.groups.get(group).map(|it| &it.lists.excluded);
+        let mut lists = own.into_iter().chain([&self.lists.excluded]).flatten();
+        !lists.any(|it| it.0 == tool)
+    }
+
+    /// What the list of tools shows the group in this place.
+    pub(crate) fn view(&self, group: usize) -> ViewStyle {
+        let own = self.groups.get(group).and_then(|it| it.shape.view);
+        own.unwrap_or(self.shapes.view)
+    }
+
+    /// Whether the group in this place is always shown a tool.
+    pub(crate) fn pins(&self, group: usize, tool: &str) -> bool {
+        let group = self.groups.get(group);
+        group.is_some_and(|it| it.shape.pinned.iter().any(|it| it.matches(tool)))
+    }
+
+    /// How large a result of a tool may be for the group in this place.
+    pub(crate) fn limit(&self, group: usize, tool: &str) -> Option<usize> {
+        self.shapes.limit(&self.groups.get(group)?.shape, tool)
+    }
+
+    /// Whether some result may be too large for the group in this place.
+    pub(crate) fn limits(&self, group: usize) -> bool {
+        self.groups.get(group).is_some_and(|it| self.shapes.limits(&it.shape))
+    }
+
     /// Whether the group in this place sees whatever it is not told not to see.
     pub(crate) fn sees_all(&self, group: usize) -> bool {
         let own = self.groups.get(group).is_some_and(|it| it.lists.exposed.is_none());
@@ -260,10 +298,28 @@ impl Access {
         })
     }
 
+    /// In what shape a group gets a tool that it may call; nothing where it simply lists it and gets results whole.
+    pub fn shape(&self, group: &str, tool: &str) -> Vec<String> {
+        let Some(group) = self.place(group) else { return Vec::new() };
+        let view = match self.view(group) {
+            _ if self.pins(group, tool) => None,
+            ViewStyle::All => None,
+            ViewStyle::Search => Some("found with search_tools, not listed (`view: search`)"),
+            ViewStyle::Auto => {
+                Some("listed, or found with search_tools, whichever costs less (`view: auto`)")
+            }
+        };
+        let limit = self.limit(group, tool);
+        let limit = limit.map(|it| format!("results over {it} bytes are stored (`inline_up_to`)"));
+        view.map(str::to_owned).into_iter().chain(limit).collect()
+    }
+
     /// Patterns that none of these names matches: probably slips of the pen.
     pub fn unmatched<'a>(&'a self, names: &[&str]) -> Vec<&'a str> {
         let lists = std::iter::once(&self.lists).chain(self.groups.iter().map(|it| &it.lists));
         let patterns = lists.flat_map(|it| it.exposed.iter().flatten().chain(it.excluded.iter()));
+        let pinned = self.groups.iter().flat_map(|it| &it.shape.pinned);
+        let patterns = patterns.chain(pinned).chain(self.shapes.tools.iter().map(|(it, _)| it));
         let slips = patterns.filter(|it| !names.iter().any(|name| it.matches(name)));
         slips.map(|it| it.0.as_str()).collect()
     }
@@ -298,6 +354,12 @@ impl Rights {
 }
 
 impl Caller {
+    /// A name for whoever has this token, which says nothing to those who do not have the salt.
+    pub(crate) fn mark(&self, salt: &[u8; 32]) -> String {
+        let token = self.token.unwrap_or_default();
+        blake3::keyed_hash(salt, &token).to_hex()[..8].to_owned()
+    }
+
     /// Whether this is whoever runs the gateway.
     pub(crate) fn is_operator(&self) -> bool {
         self.operator

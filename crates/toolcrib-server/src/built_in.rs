@@ -1,27 +1,41 @@
-//! Tools that are part of the gateway. A group sees one only where its `exposed_tools` names it literally.
+//! Tools that are part of the gateway. A group sees one by its view, because results may be too large for
+//! it, or because its `exposed_tools` names it literally.
 
-use std::time::Duration;
+pub(crate) mod artifact;
+pub(crate) mod events;
+pub(crate) mod search;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Value, json, value::RawValue};
-use toolcrib_bus::{Delivery, Draft, Outcome, Pattern, Start};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use toolcrib_wire::json::member;
 
-use crate::{
-    access::Caller,
-    events::{MAX_AT_ONCE, MAX_WAIT, Refused, Wanted},
-    gateway::Gateway,
-};
+use crate::{access::Caller, gateway::Gateway};
 
 /// Their names, which no other tool can have.
-pub(crate) const NAMES: [&str; 3] = ["events_ack", "events_poll", "events_publish"];
+pub(crate) const NAMES: [&str; 7] = [
+    CALL_TOOL,
+    "describe_tools",
+    "events_ack",
+    "events_poll",
+    "events_publish",
+    READ_ARTIFACT,
+    SEARCH_TOOLS,
+];
 
-const POLL: &str = r#"{"name":"events_poll","title":"Poll events","description":"Take the next events that wait for you. Acknowledge each with events_ack once you have dealt with it; what is not acknowledged within 30 seconds comes again. Every consumer name has a queue of its own that survives restarts.","inputSchema":{"type":"object","properties":{"consumer":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$","default":"default","description":"The name of your queue"},"match":{"type":"array","items":{"type":"string"},"description":"Names of events, such as task.* ; a new queue without it gets all that your group may read"},"from":{"type":"string","enum":["first","new"],"default":"first","description":"Where a new queue begins: at the oldest event kept, or at what comes from now on"},"max":{"type":"integer","minimum":1,"maximum":100,"default":10},"wait_seconds":{"type":"number","minimum":0,"maximum":30,"default":0,"description":"How long to wait where nothing is there yet"}},"additionalProperties":false},"outputSchema":{"type":"object","properties":{"events":{"type":"array","items":{"type":"object"}}},"required":["events"]},"annotations":{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":false,"openWorldHint":false}}"#;
+/// Those that the search view consists of.
+pub(crate) const SEARCH_VIEW: [&str; 3] = [CALL_TOOL, "describe_tools", SEARCH_TOOLS];
 
-const ACK: &str = r#"{"name":"events_ack","title":"Acknowledge events","description":"Say that events from events_poll are dealt with, so that they never come again; or give them back.","inputSchema":{"type":"object","properties":{"sequences":{"type":"array","items":{"type":["integer","string"]},"minItems":1,"maxItems":1000,"description":"The `sequence` of each event"},"consumer":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$","default":"default"},"outcome":{"type":"string","enum":["done","retry","dead"],"default":"done","description":"done: never again. retry: deliver it again. dead: it cannot be dealt with; set it aside"},"delay_seconds":{"type":"number","minimum":0,"maximum":86400,"default":0,"description":"With retry: after how long"},"reason":{"type":"string","description":"With dead: why"}},"required":["sequences"],"additionalProperties":false},"outputSchema":{"type":"object","properties":{"settled":{"type":"array","items":{"type":"integer"}},"unknown":{"type":"array","items":{"type":"integer"}}},"required":["settled","unknown"]},"annotations":{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}}"#;
+/// Calls another tool; the one who answers a call looks through it.
+pub(crate) const CALL_TOOL: &str = "call_tool";
 
-const PUBLISH: &str = r#"{"name":"events_publish","title":"Publish an event","description":"Append an event to the bus. The answer comes when it is safe on disk. To reply to an event, set correlation_id to its id.","inputSchema":{"type":"object","properties":{"name":{"type":"string","minLength":1,"maxLength":255,"description":"Words with dots between them, such as task.done"},"data":{"description":"What it says: any JSON"},"id":{"type":"string","minLength":1,"maxLength":255,"description":"Sending the same id again sends nothing twice"},"subject":{"type":"string","description":"What it is about"},"correlation_id":{"type":"string","description":"The id of the event that this one answers"}},"required":["name","data"],"additionalProperties":false},"outputSchema":{"type":"object","properties":{"id":{"type":"string"},"sequence":{"type":"integer"},"again":{"type":"boolean"}},"required":["id","sequence"]},"annotations":{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":false,"openWorldHint":true}}"#;
+/// Reads pieces of what was kept.
+pub(crate) const READ_ARTIFACT: &str = "read_artifact";
+
+/// Finds tools.
+pub(crate) const SEARCH_TOOLS: &str = "search_tools";
 
 /// Whether a name is one of these.
 pub(crate) fn is_reserved(name: &str) -> bool {
@@ -31,214 +45,63 @@ pub(crate) fn is_reserved(name: &str) -> bool {
 /// The definition of one of these.
 pub(crate) fn definition(name: &str) -> &'static str {
     match name {
-        "events_poll" => POLL,
-        "events_ack" => ACK,
-        _ => PUBLISH,
+        CALL_TOOL => search::CALL,
+        "describe_tools" => search::DESCRIBE,
+        "events_ack" => events::ACK,
+        "events_poll" => events::POLL,
+        "events_publish" => events::PUBLISH,
+        READ_ARTIFACT => artifact::READ,
+        _ => search::SEARCH,
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Poll {
-    #[serde(default = "default_consumer")]
-    consumer: String,
-    #[serde(default, rename = "match")]
-    asked: Option<Patterns>,
-    from: Option<String>,
-    max: Option<usize>,
-    wait_seconds: Option<f64>,
-}
-
-/// One, or several.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Patterns {
-    One(String),
-    Several(Vec<String>),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Ack {
-    #[serde(default = "default_consumer")]
-    consumer: String,
-    sequences: Vec<Sequence>,
-    outcome: Option<String>,
-    delay_seconds: Option<f64>,
-    reason: Option<String>,
-}
-
-/// A place, as a number or as the text that the envelope has.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Sequence {
-    Number(u64),
-    Text(String),
-}
-
-impl Sequence {
-    pub(crate) fn number(&self) -> Result<u64, Refused> {
-        match self {
-            Self::Number(it) => Ok(*it),
-            Self::Text(text) => text.parse().map_err(|_not_one| {
-                Refused::Invalid(format!("`{}` is no sequence", text.escape_debug()))
-            }),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Publish {
-    name: String,
-    data: Box<RawValue>,
-    id: Option<String>,
-    subject: Option<String>,
-    correlation_id: Option<String>,
-}
-
-fn default_consumer() -> String {
-    "default".to_owned()
+/// What one of these has to say.
+pub(crate) struct Done {
+    pub(crate) text: String,
+    /// JSON, written already: numbers stay as their senders wrote them.
+    pub(crate) structure: Option<String>,
 }
 
 /// Calls one of these: the result, which says so where it failed.
-pub(crate) async fn call(gateway: &Gateway, caller: &Caller, name: &str, params: &Bytes) -> Bytes {
+pub(crate) async fn call(
+    gateway: &Arc<Gateway>,
+    caller: &Caller,
+    name: &str,
+    params: &Bytes,
+) -> Bytes {
     let arguments = member(params, "arguments").map_or(&b"{}"[..], |at| &params[at]);
     let arguments = if arguments == b"null" { b"{}" } else { arguments };
     let done = match name {
-        "events_poll" => poll(gateway, caller, arguments).await,
-        "events_ack" => ack(gateway, caller, arguments).await,
-        _ => publish(gateway, caller, arguments, params).await,
-    };
-    let result = match done {
-        // The structure is written by hand: numbers in events stay as their senders wrote them.
-        Ok(Done { text, structure }) => {
-            let text = Value::from(text);
-            format!(
-                r#"{{"content":[{{"type":"text","text":{text}}}],"structuredContent":{structure},"isError":false}}"#
-            )
+        SEARCH_TOOLS => search::find(gateway, caller, arguments).await,
+        "describe_tools" => search::describe(gateway, caller, arguments).await,
+        READ_ARTIFACT => return artifact::read(gateway, caller, arguments).await,
+        "events_poll" => {
+            events::poll(gateway, caller, arguments).await.map_err(|it| it.to_string())
         }
-        Err(refused) => {
-            let content = json!([{ "type": "text", "text": refused.to_string() }]);
-            json!({ "content": content, "isError": true }).to_string()
-        }
+        "events_ack" => events::ack(gateway, caller, arguments).await.map_err(|it| it.to_string()),
+        _ => events::publish(gateway, caller, arguments, params).await.map_err(|it| it.to_string()),
     };
-    result.into()
-}
-
-struct Done {
-    text: String,
-    structure: String,
-}
-
-fn read<T: DeserializeOwned>(arguments: &[u8]) -> Result<T, Refused> {
-    serde_json::from_slice(arguments)
-        .map_err(|error| Refused::Invalid(format!("the arguments do not fit: {error}")))
-}
-
-/// Seconds within bounds.
-fn seconds(value: Option<f64>, most: Duration, what: &str) -> Result<Duration, Refused> {
-    let value = value.unwrap_or_default();
-    if !(0.0..=most.as_secs_f64()).contains(&value) {
-        let most = most.as_secs();
-        return Err(Refused::Invalid(format!("`{what}` must be between 0 and {most}")));
+    match done {
+        Ok(Done { text, structure }) => result(&text, structure.as_deref()),
+        Err(cause) => refusal(&cause),
     }
-    Ok(Duration::from_secs_f64(value))
 }
 
-async fn poll(gateway: &Gateway, caller: &Caller, arguments: &[u8]) -> Result<Done, Refused> {
-    let Poll { consumer, asked, from, max, wait_seconds } = read(arguments)?;
-    let start = match from.as_deref() {
-        None | Some("first") => Start::First,
-        Some("new") => Start::New,
-        Some(_) => return Err(Refused::Invalid("`from` must be first or new".to_owned())),
-    };
-    if max.is_some_and(|it| !(1..=MAX_AT_ONCE).contains(&it)) {
-        return Err(Refused::Invalid(format!("`max` must be between 1 and {MAX_AT_ONCE}")));
-    }
-    let asked = asked.map(|it| match it {
-        Patterns::One(one) => vec![one],
-        Patterns::Several(several) => several,
-    });
-    let asked = asked.map(|it| it.into_iter().map(Pattern::new).collect()).transpose()?;
-    let wanted = Wanted {
-        asked,
-        start: Some(start),
-        max: max.unwrap_or(10),
-        wait: seconds(wait_seconds, MAX_WAIT, "wait_seconds")?,
-        ..Wanted::default()
-    };
-    let wish = wanted.wish(Gateway::consumer(caller, &consumer)?);
-    let found = gateway.fetch(caller, &wish, wanted.wait).await?;
-    let text = match found.len() {
-        0 => "No events wait.".to_owned(),
-        1 => format!("1 event: {}", delivered(&found)),
-        n => format!("{n} events: {}", delivered(&found)),
-    };
-    Ok(Done { text, structure: format!(r#"{{"events":{}}}"#, delivered(&found)) })
+/// A result that says this.
+pub(crate) fn result(text: &str, structure: Option<&str>) -> Bytes {
+    let text = Value::from(text);
+    let structure = structure.map(|it| format!(r#","structuredContent":{it}"#)).unwrap_or_default();
+    format!(r#"{{"content":[{{"type":"text","text":{text}}}]{structure},"isError":false}}"#).into()
 }
 
-/// Events as a list of JSON.
-pub(crate) fn delivered(found: &[Delivery]) -> String {
-    let events: Vec<String> = found.iter().map(|it| it.record.cloud_event()).collect();
-    format!("[{}]", events.join(","))
+/// A result that says why not.
+pub(crate) fn refusal(cause: &str) -> Bytes {
+    let content = json!([{ "type": "text", "text": cause }]);
+    json!({ "content": content, "isError": true }).to_string().into()
 }
 
-async fn ack(gateway: &Gateway, caller: &Caller, arguments: &[u8]) -> Result<Done, Refused> {
-    let structure = acknowledge(gateway, caller, arguments).await?;
-    let count = structure["settled"].as_array().map_or(0, Vec::len);
-    let text = match structure["unknown"].as_array().filter(|it| !it.is_empty()) {
-        None => format!("{count} settled."),
-        Some(_) => {
-            format!("{count} settled; these were not waiting for it: {}.", structure["unknown"])
-        }
-    };
-    Ok(Done { text, structure: structure.to_string() })
-}
-
-/// Notes what became of events, and says of which that counted.
-pub(crate) async fn acknowledge(
-    gateway: &Gateway,
-    caller: &Caller,
-    arguments: &[u8],
-) -> Result<Value, Refused> {
-    let Ack { consumer, sequences, outcome, delay_seconds, reason } = read(arguments)?;
-    if sequences.is_empty() || 1000 < sequences.len() {
-        return Err(Refused::Invalid("`sequences` must name 1 to 1000 events".to_owned()));
-    }
-    let delay = seconds(delay_seconds, Duration::from_secs(86_400), "delay_seconds")?;
-    let outcome = match outcome.as_deref() {
-        None | Some("done") => Outcome::Done,
-        Some("retry") => Outcome::Again(delay),
-        Some("dead") => Outcome::Dead(reason.unwrap_or_else(|| "given up".to_owned())),
-        Some(_) => {
-            return Err(Refused::Invalid("`outcome` must be done, retry or dead".to_owned()));
-        }
-    };
-    let outcomes = sequences.iter().map(|it| Ok((it.number()?, outcome.clone())));
-    let outcomes = outcomes.collect::<Result<_, Refused>>()?;
-    let settled = gateway.settle(&Gateway::consumer(caller, &consumer)?, outcomes).await?;
-    Ok(json!({ "settled": settled.settled, "unknown": settled.unknown }))
-}
-
-async fn publish(
-    gateway: &Gateway,
-    caller: &Caller,
-    arguments: &[u8],
-    params: &Bytes,
-) -> Result<Done, Refused> {
-    let Publish { name, data, id, subject, correlation_id } = read(arguments)?;
-    let mut draft = Draft::new(&name, data.get()).with("tool", "events_publish");
-    (draft.id, draft.subject) = (id, subject);
-    if let Some(id) = correlation_id {
-        draft = draft.with("correlationid", id);
-    }
-    for (key, value) in crate::dispatch::trace(params) {
-        draft = draft.with(key, value);
-    }
-    let emitted = gateway.publish(caller, draft).await?;
-    let text = format!("Event emitted: {name} (id {}, sequence {})", emitted.id, emitted.sequence);
-    Ok(Done { text, structure: json!(emitted).to_string() })
+fn read<T: DeserializeOwned>(arguments: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(arguments).map_err(|error| format!("the arguments do not fit: {error}"))
 }
 
 #[cfg(test)]

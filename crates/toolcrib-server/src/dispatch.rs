@@ -8,7 +8,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use toolcrib_catalogue::{Blame, CallContext, CallError, Json, Listener, Visitor};
+use toolcrib_catalogue::{CallContext, CallError, Json, Listener, Visitor};
 use toolcrib_wire::{
     Era, Revision, RpcError,
     frame::{INTERNAL_ERROR, METHOD_NOT_FOUND},
@@ -19,7 +19,8 @@ use toolcrib_wire::{
 
 use crate::{
     access::Caller,
-    built_in,
+    built_in::{self, artifact::Refusal},
+    calling,
     gateway::Gateway,
     others::FromWithin,
     rounds,
@@ -59,7 +60,7 @@ pub(crate) struct Asked<'a> {
 
 impl Asked<'_> {
     /// What goes along with the request.
-    fn context(&self) -> CallContext {
+    pub(crate) fn context(&self) -> CallContext {
         let visitor = self.visit.clone().map(|it| Arc::new(Here(it)) as Arc<dyn Visitor>);
         let (listener, attempt) = (self.listener.clone(), self.attempt);
         CallContext { listener, visitor, attempt, ..CallContext::default() }
@@ -68,7 +69,7 @@ impl Asked<'_> {
 
 impl Asked<'_> {
     /// The tools that the one that is called may call.
-    fn others(&self, gateway: &Arc<Gateway>, tool: &str) -> FromWithin {
+    pub(crate) fn others(&self, gateway: &Arc<Gateway>, tool: &str) -> FromWithin {
         FromWithin {
             tool: tool.to_owned(),
             trace: self.params.as_deref().map(trace).unwrap_or_default(),
@@ -90,7 +91,7 @@ pub(crate) async fn answer(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<B
         ("prompts/list", _) => list(gateway, &asked, |it| &it.prompts).await,
         ("resources/list", _) => list(gateway, &asked, |it| &it.resources).await,
         ("resources/templates/list", _) => list(gateway, &asked, |it| &it.templates).await,
-        ("tools/call", _) => call(gateway, asked).await,
+        ("tools/call", _) => calling::call(gateway, asked).await,
         ("prompts/get", _) => get_prompt(gateway, asked).await,
         ("resources/read", _) => read_resource(gateway, asked).await,
         ("completion/complete", _) => complete_argument(gateway, asked).await,
@@ -110,7 +111,7 @@ pub(crate) fn cancelled() -> RpcError {
     RpcError { code: CANCELLED, message: "Request cancelled".to_owned(), data: None }
 }
 
-fn invalid(message: impl Into<String>) -> RpcError {
+pub(crate) fn invalid(message: impl Into<String>) -> RpcError {
     RpcError { code: INVALID_PARAMS, message: message.into(), data: None }
 }
 
@@ -260,7 +261,7 @@ fn not_found(era: Era, uri: &str) -> RpcError {
 }
 
 /// An error of a source as a client hears it, where there is no result to say it in.
-fn rpc(error: CallError) -> RpcError {
+pub(crate) fn rpc(error: CallError) -> RpcError {
     match error {
         CallError::Rpc { code, message, data } => {
             RpcError { code, message, data: data.map(Json::into_bytes) }
@@ -279,10 +280,17 @@ async fn get_prompt(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcErr
     hand_on(gateway, entry.listing, asked, params).await
 }
 
-async fn read_resource(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
+async fn read_resource(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes, RpcError> {
     let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
     let (uri, _) = string_in(&params, "uri")?;
     let era = asked.era;
+    if let Some(read) = built_in::artifact::resource(gateway, &asked.caller, &uri).await {
+        let text = read.map_err(|refusal| match refusal {
+            Refusal::Unknown => not_found(era, &uri),
+            Refusal::Asked(cause) => invalid(cause),
+        })?;
+        return Ok(if era == Era::Modern { cacheable(&text, "private") } else { text });
+    }
     let source = gateway.snapshot().resource(&asked.caller, &uri);
     let source = source.ok_or_else(|| not_found(era, &uri))?;
     match hand_on(gateway, source, asked, params).await {
@@ -333,7 +341,7 @@ async fn hand_on(
 }
 
 /// A result as a client of this era can use it.
-fn usable(result: Json, era: Era) -> Result<Bytes, CallError> {
+pub(crate) fn usable(result: Json, era: Era) -> Result<Bytes, CallError> {
     let cause = if !result.is_object() {
         "the server's answer is not an object".to_owned()
     } else if era == Era::Modern {
@@ -349,7 +357,7 @@ fn usable(result: Json, era: Era) -> Result<Bytes, CallError> {
 }
 
 /// `params` with another string in this place.
-fn replaced(params: &Bytes, at: &Range<usize>, text: &str) -> Bytes {
+pub(crate) fn replaced(params: &Bytes, at: &Range<usize>, text: &str) -> Bytes {
     let text = Value::from(text).to_string();
     [&params[..at.start], text.as_bytes(), &params[at.end..]].concat().into()
 }
@@ -381,44 +389,6 @@ fn cacheable(result: &Bytes, scope: &str) -> Bytes {
     text.into()
 }
 
-async fn call(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes, RpcError> {
-    let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
-    let (name, at) = string_in(&params, "name")?;
-    if let Some(arguments) = member(&params, "arguments")
-        && !matches!(params[arguments].first(), Some(b'{' | b'n'))
-    {
-        return Err(invalid("`arguments` must be an object"));
-    }
-    let mut snapshot = gateway.snapshot();
-    if snapshot.has_built_in(&asked.caller, &name) {
-        let result = built_in::call(gateway, &asked.caller, &name, &params).await;
-        return Ok(if asked.era == Era::Modern { complete(result) } else { result });
-    }
-    if snapshot.tool(&asked.caller, &name).is_none() {
-        gateway.first_lists().await;
-        snapshot = gateway.snapshot();
-    }
-    let entry = snapshot.tool(&asked.caller, &name);
-    let entry = entry.ok_or_else(|| invalid(format!("Unknown tool: {}", name.escape_debug())))?;
-    gateway.note(entry.listing, asked.visit.as_ref());
-    let source = gateway.source(entry.listing);
-    let source = source.ok_or_else(|| invalid(format!("Unknown tool: {}", name.escape_debug())))?;
-    let params = replaced(&params, &at, &entry.tool.name);
-    let mut context = asked.context();
-    if source.calls_others() {
-        context.group = Some(Arc::clone(&asked.caller.group));
-        context.others = Some(Arc::new(asked.others(gateway, &name)));
-    }
-    let params = Json::from_scanned(params);
-    let result = rounds::request(source, "tools/call", params, context, asked.era).await;
-    match result.and_then(|it| usable(it, asked.era)) {
-        Err(error @ CallError::Rpc { .. }) => Err(rpc(error)),
-        Err(error) if asked.era == Era::Modern => Ok(complete(failed(&name, &error))),
-        Err(error) => Ok(failed(&name, &error)),
-        answer => answer.map_err(rpc),
-    }
-}
-
 /// The trace that a request belongs to: `traceparent` and `tracestate`, as its `_meta` has them.
 pub(crate) fn trace(params: &[u8]) -> Vec<(&'static str, String)> {
     let Some(meta) = member(params, "_meta").map(|at| &params[at]) else { return Vec::new() };
@@ -428,37 +398,14 @@ pub(crate) fn trace(params: &[u8]) -> Vec<(&'static str, String)> {
 }
 
 /// A string among the params, and where it stands.
-fn string_in(params: &Bytes, key: &str) -> Result<(String, Range<usize>), RpcError> {
+pub(crate) fn string_in(params: &Bytes, key: &str) -> Result<(String, Range<usize>), RpcError> {
     let at = member(params, key).ok_or_else(|| invalid(format!("`{key}` is required")))?;
     let text = serde_json::from_slice(&params[at.clone()]).ok();
     Ok((text.ok_or_else(|| invalid(format!("`{key}` must be a string")))?, at))
 }
 
-/// The result of a call that brought none: whose fault it was, in words a model can act on.
-fn failed(name: &str, error: &CallError) -> Bytes {
-    let blame = match error.blame() {
-        Blame::Caller => "caller",
-        Blame::Upstream => "upstream",
-        Blame::Gateway => "gateway",
-    };
-    let again = if error.is_transient() && !error.may_have_run() {
-        " Nothing was done; trying again later may help."
-    } else if error.may_have_run() {
-        " It may have been done nevertheless."
-    } else {
-        ""
-    };
-    let text = format!("The tool `{name}` gave no result: {error}.{again}");
-    let result = json!({
-        "content": [{ "type": "text", "text": text }],
-        "isError": true,
-        "_meta": { "toolcrib/blame": blame },
-    });
-    result.to_string().into()
-}
-
 /// A result as the modern era wants it: one that says of what kind it is.
-fn complete(result: Bytes) -> Bytes {
+pub(crate) fn complete(result: Bytes) -> Bytes {
     if member(&result, "resultType").is_some() || result.first() != Some(&b'{') {
         return result;
     }

@@ -1,12 +1,14 @@
 //! The gateway: sources on one side, callers on the other, and a snapshot between them.
 
+mod building;
+
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
         Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use arc_swap::ArcSwap;
@@ -16,17 +18,19 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolcrib_bus::Bus;
 use toolcrib_catalogue::{
-    CallContext, Catalogue, Json, Listener, Listing, NameStyle, Offers, Origin, Problem,
-    Settings as Naming, Source, SourceState, ToolFilter, Visitor,
+    CallContext, Catalogue, Json, Listener, NameStyle, Offers, Origin, Source, SourceState,
+    ToolFilter, Visitor,
 };
 
-use toolcrib_wire::{Era, RpcError};
+use toolcrib_context::{Recorder, artifacts::Store};
+use toolcrib_wire::{Era, RpcError, text::Masker};
 
 use crate::{
     access::{Access, Caller},
-    built_in,
     dispatch::{self, Asked},
     events::Holding,
+    finding::Finding,
+    recording::Recording,
     snapshot::Snapshot,
     visit::{Here, LEVELS, Out, Visit},
     watching::Watching,
@@ -53,8 +57,14 @@ pub struct Gateway {
     pub(crate) watching: Watching,
     /// What consumers of events have in hand.
     pub(crate) held: Holding,
+    /// How tools are found.
+    pub(crate) finding: Finding,
+    /// What sources are called.
+    labels: Vec<Arc<str>>,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
+    /// Gone when we close: whoever still calls has it.
+    recording: Mutex<Option<Arc<Recording>>>,
 }
 
 /// A source, and how its tools are taken. One without a source only holds its place among the names.
@@ -85,11 +95,14 @@ pub(crate) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 /// How long servers get to hear how much they are to log.
 const LEVEL: Duration = Duration::from_secs(2);
 
+/// How often what has expired is looked for.
+const SWEEP: Duration = Duration::from_secs(60);
+
 /// How long clients get to let go once everything has ended.
 const CLOSING: Duration = Duration::from_secs(3);
 
 /// What a gateway says of itself.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default)]
 pub struct Settings {
     /// Its name.
     pub name: String,
@@ -99,14 +112,20 @@ pub struct Settings {
     pub instructions: Option<String>,
     /// Where events go.
     pub bus: Option<Arc<dyn Bus>>,
+    /// Where large results are kept.
+    pub store: Option<Store>,
+    /// Where calls are recorded.
+    pub recorder: Option<(Recorder, Masker)>,
 }
 
 impl Gateway {
     /// A gateway over these sources, which keeps its catalogue current until it is stopped.
-    pub fn start(inputs: Vec<Input>, access: Access, settings: Settings) -> Arc<Self> {
+    pub fn start(inputs: Vec<Input>, access: Access, mut settings: Settings) -> Arc<Self> {
+        let recorder = settings.recorder.take();
         let offers = vec![Offers::default(); inputs.len()];
-        let empty =
-            Snapshot::new(Catalogue::default(), Catalogue::default(), offers, Arc::new(access));
+        let labels = inputs.iter().map(|it| label(&it.origin)).collect::<Vec<Arc<str>>>();
+        let none = Catalogue::default;
+        let empty = Snapshot::new(none(), none(), offers, labels.clone(), Arc::new(access));
         let gateway = Arc::new(Self {
             visits: Mutex::default(),
             next_key: AtomicU64::new(1),
@@ -114,6 +133,8 @@ impl Gateway {
             asked: inputs.iter().map(|_| AtomicU64::new(NOBODY)).collect(),
             watching: Watching::new(inputs.len()),
             held: Holding::default(),
+            finding: Finding::default(),
+            labels,
             inputs,
             snapshot: ArcSwap::from_pointee(empty),
             built: Mutex::default(),
@@ -122,7 +143,14 @@ impl Gateway {
             settings,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
+            recording: Mutex::default(),
         });
+        if let Some(store) = gateway.settings.store.clone() {
+            gateway.spawn(async move { sweep(store).await });
+        }
+        if let Some((recorder, masker)) = recorder {
+            *gateway.recording.lock() = Some(Recording::start(&gateway, recorder, masker));
+        }
         gateway.rebuild();
         for (at, input) in gateway.inputs.iter().enumerate() {
             if let Some(source) = input.source.clone() {
@@ -146,78 +174,6 @@ impl Gateway {
             self.rebuild();
             source.changed_since(version).await;
         }
-    }
-
-    /// Builds the catalogue anew, and says what is wrong.
-    pub fn rebuild(&self) -> Vec<Problem> {
-        self.rebuild_with(None)
-    }
-
-    /// Builds catalogue and views anew, under these rules or those in force; they change in one moment.
-    fn rebuild_with(&self, access: Option<Access>) -> Vec<Problem> {
-        let mut built = self.built.lock();
-        *built = self.versions();
-        let listing = |input: &Input| Listing {
-            origin: input.origin.clone(),
-            style: input.style,
-            filter: input.filter.clone(),
-            tools: input.source.as_ref().map(|it| it.tools()).unwrap_or_default(),
-        };
-        let listings: Vec<Listing> = self.inputs.iter().map(listing).collect();
-        let (catalogue, mut problems) = match Catalogue::build(&listings, &Naming::default()) {
-            Ok(built) => built,
-            Err(conflict) => {
-                tracing::error!("{conflict}");
-                return vec![Problem::new("tools", conflict.to_string())];
-            }
-        };
-        let offers: Vec<Offers> = self
-            .inputs
-            .iter()
-            .map(|it| it.source.as_ref().map(|it| it.offers()).unwrap_or_default())
-            .collect();
-        let prompts: Vec<Listing> = listings
-            .into_iter()
-            .zip(&offers)
-            .map(|(listing, offer)| Listing {
-                tools: Arc::clone(&offer.prompts),
-                filter: ToolFilter::default(),
-                ..listing
-            })
-            .collect();
-        // Prompts are named as tools are, and clash as they do.
-        let prompts = match Catalogue::build(&prompts, &Naming::default()) {
-            Ok((prompts, clashes)) => {
-                problems.extend(clashes);
-                prompts
-            }
-            Err(conflict) => {
-                problems.push(Problem::new("prompts", conflict.to_string()));
-                Catalogue::default()
-            }
-        };
-        let access = access.map_or_else(|| self.access(), Arc::new);
-        let snapshot = Snapshot::new(catalogue, prompts, offers, Arc::clone(&access));
-        let ready = self.inputs.iter().flat_map(|it| &it.source);
-        if ready.clone().all(|it| it.state() != SourceState::Connecting) {
-            for name in snapshot.names().into_iter().filter(|it| built_in::is_reserved(it)) {
-                let message = format!("the name `{name}` is reserved; nobody sees this tool");
-                problems.push(Problem::new("tools", message).hint("call it otherwise"));
-            }
-            for slip in access.unmatched(&[&snapshot.names()[..], &built_in::NAMES].concat()) {
-                let message = format!("`{slip}` is the name of no tool");
-                problems.push(Problem::new("network.yaml: external_access", message));
-            }
-        }
-        self.snapshot.store(Arc::new(snapshot));
-        self.changes.send_modify(|it| *it += 1);
-        problems
-    }
-
-    /// Lets other people in from now on, and tells them this. Says what is wrong.
-    pub fn set_access(&self, access: Access, instructions: Option<String>) -> Vec<Problem> {
-        self.instructions.store(Arc::new(instructions));
-        self.rebuild_with(Some(access))
     }
 
     /// Calls a tool as this caller would, within a time if one is given, and returns its result.
@@ -410,6 +366,7 @@ impl Gateway {
     pub async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();
+        self.recording.lock().take();
         if tokio::time::timeout(CLOSING, self.tasks.wait()).await.is_err() {
             tracing::warn!("some clients did not let go in time");
         }
@@ -423,6 +380,17 @@ impl Gateway {
         &self.settings
     }
 
+    /// Takes other secrets out of what is recorded from now on, besides those it knew.
+    pub fn set_masker(&self, masker: &Masker) {
+        if let Some(recording) = self.recording() {
+            recording.set_masker(masker);
+        }
+    }
+
+    pub(crate) fn recording(&self) -> Option<Arc<Recording>> {
+        self.recording.lock().clone()
+    }
+
     pub(crate) fn source(&self, listing: usize) -> Option<&Arc<dyn Source>> {
         self.inputs.get(listing)?.source.as_ref()
     }
@@ -430,6 +398,26 @@ impl Gateway {
     /// Counts up with every snapshot.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+}
+
+/// Lets go of what was kept long enough. Never returns.
+async fn sweep(store: Store) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let store = store.clone();
+        let swept = tokio::task::spawn_blocking(move || store.sweep(SystemTime::now())).await;
+        if let Ok(gone @ 1..) = swept {
+            tracing::info!(gone, "artifacts have expired");
+        }
+    }
+}
+
+/// What a source is called where somebody looks for its tools.
+fn label(origin: &Origin) -> Arc<str> {
+    match origin {
+        Origin::Upstream(name) | Origin::Mod(name) => name.as_str().into(),
+        Origin::Workspace | Origin::Events => origin.subject().into(),
     }
 }
 

@@ -1,16 +1,20 @@
 //! Who may ask, and how: the gateway.
 //!
-//! In reading order: `access` says who is asking and what they may see; `snapshot` is the catalogue as
+//! In reading order: `access` says who is asking and what they may see, `shape` in what form; `snapshot` is the catalogue as
 //! it is just now, with a prepared list for every group; `gateway` keeps it current; `dispatch` answers
 //! one request, whatever it came over; `visit` is a client that stays, `stream` what goes out to it,
 //! `watching` and `changes` what it hears of, `rounds` how a legacy client answers a modern server,
 //! `others` how a tool of our own calls another; `events` who may have which events, and `built_in`
-//! the tools that are part of the gateway, `webhooks` who is told of events; `session` and `http`, and `stdio`, are the doors.
+//! the tools that are part of the gateway, `calling` one call, `keeping` what becomes of a result that is too large, `recording` what is
+//! written down of calls; `finding` finds tools, `cost` says what lists cost; `webhooks` who is told of events; `session` and `http`, and `stdio`, are the doors.
 //!
 //! Nothing here names a kind of source, reads a file or looks into the environment.
 
 mod access;
+mod shape;
+mod cost;
 mod snapshot;
+mod finding;
 mod gateway;
 mod stream;
 mod visit;
@@ -21,6 +25,9 @@ mod others;
 mod events;
 mod built_in;
 mod dispatch;
+mod calling;
+mod keeping;
+mod recording;
 mod webhooks;
 mod session;
 mod http;
@@ -30,6 +37,7 @@ mod socket;
 pub use access::{Access, AccessSettings, Caller, Denied, GroupSettings, Lists, Pattern};
 pub use gateway::{Gateway, Input, Settings};
 pub use http::{Door, HttpSettings, Tls};
+pub use shape::{GroupShape, Inline, Shapes, ViewStyle};
 pub use socket::{Hello, serve_socket};
 pub use stdio::{read_line, serve_lines, serve_stdio};
 pub use webhooks::{Secret, Webhook, WebhookError};

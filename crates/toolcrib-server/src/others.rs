@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use serde_json::Value;
 use toolcrib_bus::Draft;
-use toolcrib_catalogue::{Answering, CallError, ClientError, Json, Listener, Others};
+use toolcrib_catalogue::{Answering, CallError, ClientError, Json, Keep, Listener, Others};
 use toolcrib_wire::Era;
 
 use crate::{
@@ -84,6 +84,17 @@ impl Others for FromWithin {
             let emitted =
                 gateway.append(draft).await.map_err(|error| refused(error.to_string()))?;
             Json::of(&emitted).map_err(|error| refused(error.to_string()))
+        })
+    }
+
+    fn store(&self, keep: Keep) -> Answering {
+        let (group, tool) = (Arc::clone(&self.caller.group), self.tool.clone());
+        let gateway = self.gateway.upgrade();
+        Box::pin(async move {
+            let refused = |cause: String| CallError::Client(ClientError::Refused(cause));
+            let gateway = gateway.ok_or_else(|| refused("the gateway is closing".to_owned()))?;
+            let stored = gateway.store(&group, &tool, keep).await.map_err(refused)?;
+            Json::of(&stored).map_err(|error| refused(error.to_string()))
         })
     }
 }

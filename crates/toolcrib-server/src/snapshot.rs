@@ -11,7 +11,9 @@ use toolcrib_wire::{Mirrored, json, mirrored};
 
 use crate::{
     access::{Access, Caller, Pattern, Rights},
-    built_in,
+    built_in::{self, READ_ARTIFACT, SEARCH_TOOLS, SEARCH_VIEW},
+    cost,
+    shape::ViewStyle,
 };
 
 /// What there is to list and to ask for.
@@ -22,6 +24,8 @@ pub(crate) struct Snapshot {
     tools: Catalogue,
     prompts: Catalogue,
     offers: Vec<Offers>,
+    /// What sources are called.
+    labels: Vec<Arc<str>>,
     /// Which sources have a resource, by URI.
     resources: HashMap<String, Vec<usize>>,
     /// Which URIs the templates of a source stand for.
@@ -42,6 +46,10 @@ pub(crate) struct View {
     events: Rights,
     /// Which of the tools that are part of the gateway, by name.
     built_in: Vec<&'static str>,
+    /// How large results of each tool of the catalogue may be; empty where there is no rule.
+    limits: Vec<Option<usize>>,
+    /// What the list of all would cost, and what searching would, where the cheaper one is shown.
+    costs: Option<(usize, usize)>,
     pub(crate) lists: Lists,
 }
 
@@ -70,6 +78,7 @@ impl Snapshot {
         tools: Catalogue,
         prompts: Catalogue,
         offers: Vec<Offers>,
+        labels: Vec<Arc<str>>,
         access: Arc<Access>,
     ) -> Self {
         let mut resources: HashMap<String, Vec<usize>> = HashMap::new();
@@ -84,7 +93,7 @@ impl Snapshot {
         let views = Vec::new();
         let mirrored = wanted_in_headers(&tools);
         let mut snapshot =
-            Self { access, tools, prompts, offers, resources, templates, mirrored, views };
+            Self { access, tools, prompts, offers, labels, resources, templates, mirrored, views };
         snapshot.views = (0..groups).map(|group| View::new(&snapshot, group)).collect();
         snapshot
     }
@@ -106,6 +115,51 @@ impl Snapshot {
         let at = self.tools.entries().partition_point(|it| *it.name < *name);
         let visible = self.view(caller)?.visible.get(at).copied();
         visible.filter(|it| *it).map(|_| entry)
+    }
+
+    /// The tools that a caller may call.
+    pub(crate) fn visible(&self, caller: &Caller) -> impl Iterator<Item = &Entry> {
+        let visible = self.view(caller).map(|it| it.visible.as_slice()).unwrap_or_default();
+        self.tools.entries().iter().zip(visible).filter(|(_, it)| **it).map(|(it, _)| it)
+    }
+
+    /// The server or mod that a source is; empty for tools of the workspace's own.
+    pub(crate) fn server(&self, source: usize) -> Arc<str> {
+        let own = |it: &&Arc<str>| matches!(&***it, "tools/" | "events/");
+        self.labels.get(source).filter(|it| !own(it)).cloned().unwrap_or_default()
+    }
+
+    /// Whether a caller may read what was kept for its group.
+    pub(crate) fn may_read_artifacts(&self, caller: &Caller) -> bool {
+        let group = self.access.place(&caller.group);
+        group.is_some_and(|it| self.access.spares(it, READ_ARTIFACT)) || caller.is_operator()
+    }
+
+    /// How large a result of a tool may be that a caller gets whole.
+    pub(crate) fn limit(&self, caller: &Caller, name: &str) -> Option<usize> {
+        let limits = &self.view(caller)?.limits;
+        if limits.is_empty() {
+            return None;
+        }
+        let at = self.tools.entries().partition_point(|it| *it.name < *name);
+        limits.get(at).copied().flatten()
+    }
+
+    /// The definition of a tool as a caller gets it.
+    pub(crate) fn definition(&self, caller: &Caller, name: &str) -> Option<String> {
+        let view = self.view(caller)?;
+        if view.built_in.contains(&name) {
+            return Some(built_in::definition(name).to_owned());
+        }
+        let mut text = Vec::new();
+        push_tool(&mut text, self.tool(caller, name)?, self.limit(caller, name).is_none());
+        String::from_utf8(text).ok()
+    }
+
+    /// The groups whose list is whatever costs less: what all tools cost, and what searching does.
+    pub(crate) fn costs(&self) -> Vec<(&str, usize, usize)> {
+        let groups = self.access.group_names().zip(&self.views);
+        groups.filter_map(|(name, it)| it.costs.map(|(all, few)| (name, all, few))).collect()
     }
 
     /// What a call has to say in headers too, if its tool wants that.
@@ -191,14 +245,16 @@ impl View {
             let seen = entries.iter().zip(&visible).filter(|(_, visible)| **visible);
             Rights::OfTools(seen.flat_map(|(it, _)| emitted(&snapshot.offers, it)).collect())
         });
-        let built_in: Vec<&str> =
-            built_in::NAMES.into_iter().filter(|it| access.names(group, it)).collect();
-        let mut view = Self { visible, sources, events, built_in, lists: Lists::default() };
-        let shown = entries.iter().zip(&view.visible).filter(|(_, visible)| **visible);
-        let mut shown: Vec<Listed<'_>> =
-            shown.map(|(it, _)| Listed { name: &it.name, entry: Some(it) }).collect();
-        shown.extend(view.built_in.iter().map(|name| Listed { name, entry: None }));
-        shown.sort_by_key(|it| it.name);
+        let stores = access.limits(group);
+        let shown = |it: &&str| {
+            access.names(group, it) || (*it == READ_ARTIFACT && stores && access.spares(group, it))
+        };
+        let built_in = built_in::NAMES.into_iter().filter(shown).collect();
+        let limits = entries.iter().map(|it| access.limit(group, &it.name));
+        let limits = if stores { limits.collect() } else { Vec::new() };
+        let lists = Lists::default();
+        let mut view = Self { visible, sources, events, built_in, limits, costs: None, lists };
+        let tools = view.list_tools(snapshot, group);
         let prompts = snapshot.prompts.entries().iter();
         let prompts =
             prompts.filter(|it| view.sees(it.listing) || access.adds_prompt(group, &it.name));
@@ -211,12 +267,80 @@ impl View {
             all.filter(seen).map(|(_, it)| it).collect::<Vec<_>>()
         };
         view.lists = Lists {
-            tools: list("tools", shown.into_iter(), push_listed),
+            tools,
             prompts: list("prompts", prompts, push_named),
             resources: list("resources", offered(|it| &it.resources).into_iter(), push_raw),
             templates: list("resourceTemplates", offered(|it| &it.templates).into_iter(), push_raw),
         };
+        if view.built_in.contains(&READ_ARTIFACT) {
+            view.lists.templates = with_artifacts(&view.lists.templates);
+        }
         view
+    }
+
+    /// The list of tools in the style of the group: all of them, or those that find the others.
+    fn list_tools(&mut self, snapshot: &Snapshot, group: usize) -> Bytes {
+        let style = snapshot.access.view(group);
+        if style == ViewStyle::All {
+            return self.list_all(snapshot);
+        }
+        let all = (style == ViewStyle::Auto).then(|| self.list_all(snapshot));
+        let added = SEARCH_VIEW.into_iter().filter(|it| snapshot.access.spares(group, it));
+        let mut built_in: Vec<&str> = self.built_in.iter().copied().chain(added).collect();
+        built_in.sort_unstable();
+        built_in.dedup();
+        let before = std::mem::replace(&mut self.built_in, built_in);
+        let few = self.list_few(snapshot, group);
+        if let Some(all) = all {
+            let count = self.visible.iter().filter(|it| **it).count();
+            let costs = (cost::of_list(&all), cost::of_searching(&few, &all, count));
+            self.costs = Some(costs);
+            if costs.0 <= costs.1 {
+                self.built_in = before;
+                return all;
+            }
+        }
+        few
+    }
+
+    fn list_all(&self, snapshot: &Snapshot) -> Bytes {
+        self.list(snapshot, |_| true)
+    }
+
+    fn list_few(&self, snapshot: &Snapshot, group: usize) -> Bytes {
+        self.list(snapshot, |name| snapshot.access.pins(group, name))
+    }
+
+    /// The list of those tools that are wanted, and of all tools of ours.
+    fn list(&self, snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> Bytes {
+        let entries = snapshot.tools.entries().iter().enumerate();
+        let shown = entries.filter(|(at, it)| self.visible[*at] && wanted(&it.name));
+        let whole = |at: usize| self.limits.get(at).copied().flatten().is_none();
+        let mut shown: Vec<Listed<'_>> = shown
+            .map(|(at, it)| Listed { name: &it.name, entry: Some(it), whole: whole(at) })
+            .collect();
+        let own = self.built_in.iter().map(|name| Listed { name, entry: None, whole: true });
+        shown.extend(own);
+        shown.sort_by_key(|it| it.name);
+        let search = built_in::search::definition(&self.origins(snapshot));
+        list("tools", shown.into_iter(), |text, listed| match listed.entry {
+            Some(entry) => push_tool(text, entry, listed.whole),
+            None if listed.name == SEARCH_TOOLS => text.extend_from_slice(search.as_bytes()),
+            None => text.extend_from_slice(built_in::definition(listed.name).as_bytes()),
+        })
+    }
+
+    /// Where the tools come from that the group may call, and how many from each.
+    fn origins(&self, snapshot: &Snapshot) -> Vec<(Arc<str>, usize)> {
+        let mut counts = vec![0; snapshot.labels.len()];
+        for (entry, _) in snapshot.tools.entries().iter().zip(&self.visible).filter(|(_, it)| **it)
+        {
+            if let Some(count) = counts.get_mut(entry.listing) {
+                *count += 1;
+            }
+        }
+        let named = snapshot.labels.iter().cloned().zip(counts);
+        named.filter(|(_, count)| 0 < *count).collect()
     }
 
     /// Whether the group sees a source.
@@ -230,13 +354,15 @@ impl View {
 struct Listed<'a> {
     name: &'a str,
     entry: Option<&'a Entry>,
+    /// Whether its results are never too large.
+    whole: bool,
 }
 
-fn push_listed(text: &mut Vec<u8>, listed: Listed<'_>) {
-    match listed.entry {
-        Some(entry) => push_tool(text, entry),
-        None => text.extend_from_slice(built_in::definition(listed.name).as_bytes()),
-    }
+/// A list of templates, and the one of what is kept.
+fn with_artifacts(templates: &Bytes) -> Bytes {
+    let begin = &templates[..templates.len() - 1];
+    let comma = if begin.ends_with(b"[") { "" } else { "," };
+    [begin, comma.as_bytes(), built_in::artifact::TEMPLATE.as_bytes(), b"]"].concat().into()
 }
 
 /// The events that come of a tool.
@@ -307,12 +433,16 @@ fn any_of(template: &str) -> Pattern {
 }
 
 /// Appends the definition of a tool as its source gave it, under its public name. Two things are
-/// mended, since clients choke on them: a missing or unusable `inputSchema`, and one without a type.
-fn push_tool(text: &mut Vec<u8>, entry: &Entry) {
+/// mended, since clients choke on them: a missing or unusable `inputSchema`, and one without a type. Where a
+/// result may be kept instead of sent, no structure is promised: clients refuse one that lacks it.
+fn push_tool(text: &mut Vec<u8>, entry: &Entry, whole: bool) {
     let raw = entry.tool.raw.as_bytes();
     text.push(b'{');
     let mut has_schema = false;
     for (key, range) in json::members(raw) {
+        if !whole && key == "outputSchema" {
+            continue;
+        }
         if text.last() != Some(&b'{') {
             text.push(b',');
         }
@@ -373,7 +503,13 @@ mod tests {
         let (catalogue, _) = Catalogue::build(&[listing], &Settings::default()).unwrap();
         let access = Arc::new(Access::new(&AccessSettings::default()));
         let offers = vec![Offers::default()];
-        let snapshot = Snapshot::new(catalogue, Catalogue::default(), offers, Arc::clone(&access));
+        let snapshot = Snapshot::new(
+            catalogue,
+            Catalogue::default(),
+            offers,
+            vec!["s".into()],
+            Arc::clone(&access),
+        );
         let tools = snapshot.lists(&access.local(None).unwrap()).tools;
         assert_eq!(std::str::from_utf8(&tools).unwrap(), format!(r#""tools":[{expected}]"#));
     }
@@ -445,7 +581,8 @@ mod tests {
         let settings =
             AccessSettings { default_group: "guest".into(), groups, ..Default::default() };
         let access = Arc::new(Access::new(&settings));
-        let snapshot = Snapshot::new(tools, Catalogue::default(), offers, Arc::clone(&access));
+        let snapshot =
+            Snapshot::new(tools, Catalogue::default(), offers, Vec::new(), Arc::clone(&access));
         let found =
             |group: &str, uri: &str| snapshot.resource(&access.local(Some(group)).unwrap(), uri);
         assert_eq!(found("guest", "shared://"), Some(0));

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     access::Caller,
-    built_in::{self, delivered},
+    built_in::events::{self as built_in, delivered},
     events::{Held, MAX_AT_ONCE, MAX_WAIT, Refused, Wanted},
     gateway::Gateway,
     stream::{Event, KEEP_ALIVE},
