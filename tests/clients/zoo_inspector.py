@@ -38,4 +38,5 @@ def main():
     print(json.dumps({"tools": len(tools), "called": called}))
 
 
-main()
+if __name__ == "__main__":
+    main()

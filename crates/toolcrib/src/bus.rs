@@ -1,6 +1,7 @@
 //! `bus` of `network.yaml`: where events go, how long they are kept, and who is told of them.
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
@@ -12,7 +13,7 @@ use toolcrib_bus::{Bus, BusError, Embedded, Pattern};
 use toolcrib_catalogue::{Problem, nearest};
 use toolcrib_server::{Secret, Webhook};
 use toolcrib_sources::mcp::{Filled, Lookup};
-use toolcrib_wire::Endpoint;
+use toolcrib_wire::{Endpoint, text::Masker};
 
 use crate::{
     network::NetworkError,
@@ -29,6 +30,8 @@ pub struct BusSettings {
     pub nats: Option<toolcrib_bus::NatsSettings>,
     /// Who is told of them.
     pub webhooks: Vec<Webhook>,
+    /// What of all this must not be shown.
+    pub secrets: Masker,
 }
 
 impl BusSettings {
@@ -112,6 +115,17 @@ pub(crate) fn resolve(
     let refuse =
         |key: &str, cause: String| Err(NetworkError::Value { key: format!("bus: {key}"), cause });
     unknown(&written.other, "bus", &KEYS, problems);
+    // Whatever comes out of a variable is a secret, and so are keys and headers however they are written.
+    let secrets = RefCell::new(Vec::new());
+    for hook in &written.webhooks {
+        secrets.borrow_mut().extend(hook.secret.iter().chain(hook.headers.values()).cloned());
+    }
+    let remembering = |name: &str| {
+        let value = lookup(name);
+        secrets.borrow_mut().extend(value.clone());
+        value
+    };
+    let lookup: Lookup<'_> = &remembering;
     let mut bus = BusSettings::default();
     match written.url.take().map(|it| Filled::new(&it, lookup)) {
         None => {}
@@ -160,6 +174,7 @@ pub(crate) fn resolve(
         }
         bus.webhooks.push(hook);
     }
+    bus.secrets = Masker::new(secrets.take());
     Ok(bus)
 }
 
@@ -294,7 +309,7 @@ fn unknown(
 }
 
 /// `30d`, `12h`, `10m`, `5s`; a bare number is seconds.
-fn time(amount: &Amount) -> Option<Duration> {
+pub(crate) fn time(amount: &Amount) -> Option<Duration> {
     let text = match amount {
         Amount::Number(number) => format!("{number}"),
         Amount::Text(text) => text.trim().to_owned(),

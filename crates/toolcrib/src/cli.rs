@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use toolcrib_context::Counter;
 
 /// One counter between AI agents and every tool they use over MCP
 #[derive(Debug, Parser)]
@@ -100,16 +101,72 @@ pub(crate) enum Command {
         #[arg(short, long, default_value = ".")]
         workspace: PathBuf,
     },
+    /// Find tools by what you want to do
+    #[command(
+        after_help = "Examples:\n  toolcrib search open issues of a repository\n  toolcrib search 'send mail' --top 3 --json\n\nExit code: 0 found, 1 nothing fits"
+    )]
+    Search {
+        /// What you want to do, in your own words
+        #[arg(required = true, value_name = "QUERY")]
+        query: Vec<String>,
+        /// Show so many at most
+        #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
+        top: u16,
+        /// Only what this group of network.yaml sees
+        #[arg(long)]
+        group: Option<String>,
+        /// The folder with the mcp.json, or with tools/ or events/
+        #[arg(short, long, default_value = ".")]
+        workspace: PathBuf,
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
     /// Look into the event bus: follow it, publish, see who reads
     Events {
         #[command(subcommand)]
         what: EventsCommand,
+    },
+    /// Make a prompt of a session, under a token budget
+    #[command(
+        after_help = "Examples:\n  toolcrib pack session.jsonl --phase answer --query 'invoice status'\n  toolcrib pack session.jsonl --query 'invoice status' --budget 800 --explain"
+    )]
+    Pack(Pack),
+    /// Look into stored results: list them, read pieces of them
+    Artifact {
+        #[command(subcommand)]
+        what: ArtifactCommand,
     },
     /// Write a file to start from
     New {
         #[command(subcommand)]
         what: New,
     },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Pack {
+    /// The session: a JSON object a line; - is standard input
+    #[arg(value_name = "SESSION.jsonl")]
+    pub(crate) session: PathBuf,
+    /// What the prompt is for
+    #[arg(long, value_parser = ["route", "call", "interpret", "answer"], default_value = "answer")]
+    pub(crate) phase: String,
+    /// What is asked: items about it come first
+    #[arg(long, default_value = "")]
+    pub(crate) query: String,
+    /// How many tokens the prompt may be [default: route 2000, call 3000, interpret 4000, answer 6000]
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) budget: Option<u64>,
+    /// Who counts them: heuristic, or with the feature `tiktoken` cl100k, o200k
+    #[arg(long, default_value_t, value_name = "NAME")]
+    pub(crate) counter: Counter,
+    /// Show of each item why it is in or out, instead of the prompt
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -163,6 +220,102 @@ pub(crate) enum EventsCommand {
         #[arg(short, long, default_value = ".")]
         workspace: PathBuf,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ArtifactCommand {
+    /// List what is stored, newest first
+    List {
+        /// Only what belongs to this group
+        #[arg(long)]
+        group: Option<String>,
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+        /// The folder of the workspace
+        #[arg(short, long, default_value = ".")]
+        workspace: PathBuf,
+    },
+    /// Read a piece of one
+    #[command(
+        after_help = "Examples:\n  toolcrib artifact read ID --lines 0:20\n  toolcrib artifact read ID --path '$.items[?@.id == 7].name'\n  toolcrib artifact read ID --sum price --group-by city --where year=2026\n  toolcrib artifact read ID --out result.json\n\nRanges count from 0 and leave out their end; below 0 counts from the end (-20: is the last twenty)."
+    )]
+    Read(Box<ReadArtifact>),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReadArtifact {
+    /// Which, as `toolcrib artifact list` names it
+    pub(crate) id: String,
+    /// The first characters [default: 2000]
+    #[arg(long, value_name = "N")]
+    pub(crate) head: Option<u64>,
+    /// With --head: from this byte on
+    #[arg(long, value_name = "BYTE")]
+    pub(crate) offset: Option<u64>,
+    /// The last characters
+    #[arg(long, value_name = "N")]
+    pub(crate) tail: Option<u64>,
+    /// Lines
+    #[arg(long, value_name = "A:B", allow_hyphen_values = true)]
+    pub(crate) lines: Option<String>,
+    /// Rows of CSV, elements of a JSON array (the one at --path), JSON lines
+    #[arg(long, value_name = "A:B", allow_hyphen_values = true)]
+    pub(crate) rows: Option<String>,
+    /// Bytes as they are
+    #[arg(long, value_name = "A:B", allow_hyphen_values = true)]
+    pub(crate) bytes: Option<String>,
+    /// The keys of the JSON object at a path, or the values under some names: '$.a', or 'a,b'
+    #[arg(long, value_name = "KEYS", num_args = 0..=1, default_missing_value = "$")]
+    pub(crate) keys: Option<String>,
+    /// Values by JSONPath (RFC 9535)
+    #[arg(long, value_name = "JSONPATH")]
+    pub(crate) path: Option<String>,
+    /// Lines that match a regular expression
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) grep: Option<String>,
+    /// With --grep: capitals are the same as small letters
+    #[arg(long)]
+    pub(crate) ignore_case: bool,
+    /// With --grep: so many lines around each
+    #[arg(long, value_name = "N")]
+    pub(crate) context: Option<u64>,
+    /// Count the rows, or those in which a column is not empty
+    #[arg(long, value_name = "COLUMN", num_args = 0..=1, default_missing_value = "*")]
+    pub(crate) count: Vec<String>,
+    /// The sum of a column
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) sum: Vec<String>,
+    /// The smallest value of a column
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) min: Vec<String>,
+    /// The largest value of a column
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) max: Vec<String>,
+    /// The mean of a column
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) avg: Vec<String>,
+    /// For each value of a column
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) group_by: Option<String>,
+    /// Only rows where a column is a value, or is not one (COLUMN!=VALUE)
+    #[arg(long = "where", value_name = "COLUMN=VALUE")]
+    pub(crate) tests: Vec<String>,
+    /// So many groups [default: 50]
+    #[arg(long, value_name = "N")]
+    pub(crate) top: Option<u64>,
+    /// Leave out so many matches, values or groups
+    #[arg(long, value_name = "N")]
+    pub(crate) from: Option<u64>,
+    /// Write it to a file; the whole, where no piece is asked for
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print a JSON object: the piece, its place in the whole, and how to go on
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The folder of the workspace
+    #[arg(short, long, default_value = ".")]
+    pub(crate) workspace: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

@@ -6,9 +6,13 @@ mod tools;
 mod call;
 mod check;
 mod why;
+mod search;
 mod new;
 mod reach;
 mod events;
+mod keeping;
+mod pack;
+mod artifact;
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
@@ -101,7 +105,15 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
             let seen = group.map(|it| Seen::by(&workspace, &it)).transpose()?;
             why::run(&workspace, seen.as_ref(), &name).await
         }
+        Command::Search { query, top, group, workspace, json } => {
+            let workspace = open(&workspace)?;
+            let seen = group.map(|it| Seen::by(&workspace, &it)).transpose()?;
+            let asked = search::Asked { query: query.join(" "), top: top.into(), as_json: json };
+            search::run(&workspace, seen.as_ref(), &asked).await
+        }
         Command::Events { what } => events::run(what).await,
+        Command::Pack(asked) => pack::run(&asked),
+        Command::Artifact { what } => artifact::run(what),
         Command::New { what: New::Tool { name, workspace } } => new::tool(&workspace, &name),
     }
 }

@@ -6,6 +6,7 @@
 //! * [`catalogue`]: what a tool is, and how many lists of tools become one;
 //! * [`sources`]: where tools come from;
 //! * [`server`]: who may ask, and how;
+//! * [`context`]: what the model gets to see;
 //! * [`events`]: append, follow, acknowledge;
 //! * [`wire`]: MCP as it travels.
 //!
@@ -14,6 +15,7 @@
 
 pub use toolcrib_bus as events;
 pub use toolcrib_catalogue as catalogue;
+pub use toolcrib_context as context;
 pub use toolcrib_server as server;
 pub use toolcrib_sources as sources;
 pub use toolcrib_wire as wire;
@@ -25,6 +27,7 @@ mod network;
 mod own;
 mod python;
 mod remote;
+mod shape;
 mod workspace;
 
 pub use bus::BusSettings;
@@ -33,4 +36,5 @@ pub use data::{Claim, Data, Owner};
 pub use network::{Network, NetworkError, read_address};
 pub use own::Own;
 pub use remote::Remote;
+pub use shape::{Results, Sessions};
 pub use workspace::{OpenError, Workspace};

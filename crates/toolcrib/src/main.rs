@@ -15,7 +15,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = cli::Args::parse();
-    terminal::log_to_stderr(args.verbose, args.log_format);
+    let serves = matches!(args.command, cli::Command::Serve { .. });
+    terminal::log_to_stderr(args.verbose, serves, args.log_format);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -12,13 +12,14 @@ use std::{
 
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use toolcrib_catalogue::{NameStyle, Problem, nearest};
-use toolcrib_server::{AccessSettings, GroupSettings, Lists, Pattern};
+use toolcrib_server::{AccessSettings, GroupSettings, Lists, Pattern, Shapes};
 use toolcrib_sources::{mcp::Lookup, python};
 use toolcrib_wire::text::Masker;
 
 use crate::{
     bus::{BusSettings, WrittenBus, resolve as resolve_bus},
-    python::{WrittenMod, WrittenPython, resolve as resolve_python},
+    python::{Amount, WrittenMod, WrittenPython, resolve as resolve_python},
+    shape::{self, Results, Sessions, WrittenResults, WrittenSessions},
 };
 
 /// What `network.yaml` means.
@@ -42,6 +43,10 @@ pub struct Network {
     pub python: python::Settings,
     /// Where events go.
     pub bus: BusSettings,
+    /// How large results are kept.
+    pub results: Results,
+    /// Whether calls are recorded, and for how long.
+    pub sessions: Option<Sessions>,
     /// What is wrong.
     pub problems: Vec<Problem>,
     /// There is a file, and something in it.
@@ -89,6 +94,8 @@ struct Written {
     python: Option<WrittenPython>,
     mods: Option<Vec<WrittenMod>>,
     bus: Option<WrittenBus>,
+    results: Option<WrittenResults>,
+    sessions: Option<WrittenSessions>,
     network: Option<OpenAgents>,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
@@ -128,6 +135,7 @@ struct ExternalAccess {
     exposed_tools: Option<Vec<String>>,
     excluded_tools: Option<Vec<String>>,
     anonymous: bool,
+    view: Option<String>,
     groups: BTreeMap<String, Option<WrittenGroup>>,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
@@ -145,6 +153,9 @@ struct WrittenGroup {
     exposed_resources: Option<Vec<String>>,
     exposed_prompts: Option<Vec<String>>,
     exposed_events: Option<Vec<String>>,
+    view: Option<String>,
+    pinned_tools: Option<Vec<String>>,
+    inline_up_to: Option<Amount>,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
 }
@@ -154,7 +165,7 @@ fn written<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<String>>
     Option::deserialize(value).map(Some)
 }
 
-const KNOWN: [&str; 10] = [
+const KNOWN: [&str; 12] = [
     "listen",
     "tls",
     "behind_proxy",
@@ -164,14 +175,15 @@ const KNOWN: [&str; 10] = [
     "python",
     "mods",
     "bus",
+    "results",
+    "sessions",
     "network",
 ];
 
 /// What an OpenAgents file also has, and what we have no use for yet.
-const LATER: [&str; 8] =
-    ["network_profile", "calls", "results", "sessions", "cache", "pins", "audit", "service_agents"];
+const LATER: [&str; 6] = ["network_profile", "calls", "cache", "pins", "audit", "service_agents"];
 
-const ACCESS_KEYS: [&str; 8] = [
+const ACCESS_KEYS: [&str; 9] = [
     "default_agent_group",
     "auth_token",
     "auth_token_env",
@@ -179,10 +191,11 @@ const ACCESS_KEYS: [&str; 8] = [
     "exposed_tools",
     "excluded_tools",
     "anonymous",
+    "view",
     "groups",
 ];
 
-const GROUP_KEYS: [&str; 7] = [
+const GROUP_KEYS: [&str; 10] = [
     "auth_token",
     "auth_token_env",
     "exposed_tools",
@@ -190,10 +203,13 @@ const GROUP_KEYS: [&str; 7] = [
     "exposed_resources",
     "exposed_prompts",
     "exposed_events",
+    "view",
+    "pinned_tools",
+    "inline_up_to",
 ];
 
 /// What a group may be given once there is something to give.
-const GROUP_LATER: [&str; 3] = ["operator", "rate", "view"];
+const GROUP_LATER: [&str; 2] = ["operator", "rate"];
 
 /// The largest file that is read.
 const MAX_FILE: u64 = 1024 * 1024;
@@ -266,7 +282,13 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
     let python = written.python.unwrap_or_default();
     let python = resolve_python(python, mods, folder, lookup, &mut problems)?;
     let bus = resolve_bus(written.bus.unwrap_or_default(), folder, lookup, &mut problems)?;
+    let (results, mut shapes) =
+        shape::resolve_results(&written.results.unwrap_or_default(), &mut problems)?;
+    let sessions = shape::resolve_sessions(written.sessions, &mut problems)?;
     let access = written.external_access.unwrap_or_default();
+    if let Some(view) = &access.view {
+        shapes.view = shape::view(view, "external_access")?;
+    }
     unknown(&access.other, "external_access: ", &ACCESS_KEYS, &[], &mut problems);
     let instructions =
         access.instruction.as_deref().and_then(|it| instructions(it, folder, &mut problems));
@@ -275,11 +297,13 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
         tls: written.tls.map(|it| (folder.join(it.cert), folder.join(it.key))),
         behind_proxy: written.behind_proxy,
         hosts: written.hosts,
-        access: resolve_access(access, lookup, &mut problems)?,
+        access: resolve_access(access, shapes, lookup, &mut problems)?,
         instructions,
         style,
         python,
         bus,
+        results,
+        sessions,
         problems,
         present: true,
     })
@@ -287,6 +311,7 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
 
 fn resolve_access(
     written: ExternalAccess,
+    shapes: Shapes,
     lookup: Lookup<'_>,
     problems: &mut Vec<Problem>,
 ) -> Result<AccessSettings, NetworkError> {
@@ -300,6 +325,12 @@ fn resolve_access(
         let token = token(group.auth_token, group.auth_token_env, &place, lookup, problems)?;
         let lists = lists(group.exposed_tools, group.excluded_tools);
         let events = group.exposed_events.map(|it| event_patterns(it, &place)).transpose()?;
+        let shape = shape::of_group(
+            group.view.as_deref(),
+            patterns(group.pinned_tools.unwrap_or_default()),
+            group.inline_up_to.as_ref(),
+            &place,
+        )?;
         groups.push(GroupSettings {
             name,
             tokens: token.into_iter().collect(),
@@ -307,6 +338,7 @@ fn resolve_access(
             resources: patterns(group.exposed_resources.unwrap_or_default()),
             prompts: patterns(group.exposed_prompts.unwrap_or_default()),
             events,
+            shape,
         });
     }
     let mut all: Vec<&String> = groups.iter().flat_map(|it| &it.tokens).chain(&main).collect();
@@ -321,6 +353,7 @@ fn resolve_access(
         anonymous: written.anonymous,
         lists: lists(written.exposed_tools, written.excluded_tools),
         groups,
+        shapes,
     })
 }
 
@@ -407,7 +440,7 @@ fn instructions(written: &str, folder: &Path, problems: &mut Vec<Problem>) -> Op
     }
 }
 
-fn unknown(
+pub(crate) fn unknown(
     keys: &BTreeMap<String, IgnoredAny>,
     place: &str,
     known: &[&str],

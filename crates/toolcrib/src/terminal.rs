@@ -32,8 +32,10 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
 }
 
 /// Log lines go to stderr; stdout is for results.
-pub(crate) fn log_to_stderr(verbose: u8, format: LogFormat) {
+/// A gateway, which nobody watches, says what goes wrong without being asked.
+pub(crate) fn log_to_stderr(verbose: u8, serves: bool, format: LogFormat) {
     let level = match verbose {
+        0 if serves => LevelFilter::WARN,
         0 => LevelFilter::ERROR,
         1 => LevelFilter::INFO,
         _ => LevelFilter::DEBUG,
@@ -64,8 +66,13 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 
 /// Prints text for a program: byte for byte.
 pub(crate) fn print_raw(text: &str) -> io::Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Prints what may be no text.
+pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
@@ -211,27 +218,33 @@ fn cut(text: &str, columns: usize) -> String {
 }
 
 /// Rows below a heading, columns aligned. On a terminal the last column ends at its edge.
-pub(crate) fn table(heading: [&str; 3], rows: &[[String; 3]]) -> String {
+pub(crate) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = heading.map(UnicodeWidthStr::width);
     for row in rows {
         for (column, cell) in row.iter().enumerate() {
             widths[column] = widths[column].max(cell.width());
         }
     }
+    let before: usize = widths[..N - 1].iter().map(|it| it + 2).sum();
     let last = if io::stdout().is_terminal() {
-        width().saturating_sub(widths[0] + widths[1] + 4).max(20)
+        width().saturating_sub(before).max(20)
     } else {
         usize::MAX
     };
-    let pad = |text: &str, column: usize| {
-        format!("{text}{}", " ".repeat(widths[column].saturating_sub(text.width())))
+    let pad = |text: &str, column: usize| match column + 1 {
+        column if column == N => cut(text, last),
+        _ => format!("{text}{}", " ".repeat(widths[column].saturating_sub(text.width()))),
     };
-    let head = format!("{}  {}  {}", pad(heading[0], 0), pad(heading[1], 1), heading[2]);
-    let mut text = format!("{}\n", styled(DIM, &head));
-    for [first, second, third] in rows {
-        let first = styled(BOLD, &pad(first, 0));
-        let line = format!("{first}  {}  {}", styled(CYAN, &pad(second, 1)), cut(third, last));
-        text.push_str(line.trim_end());
+    let head: Vec<String> = heading.iter().enumerate().map(|(at, it)| pad(it, at)).collect();
+    let mut text = format!("{}\n", styled(DIM, head.join("  ").trim_end()));
+    for row in rows {
+        let cell = |(column, cell): (usize, &String)| match column {
+            0 => styled(BOLD, &pad(cell, 0)),
+            1 => styled(CYAN, &pad(cell, 1)),
+            column => pad(cell, column),
+        };
+        let line: Vec<String> = row.iter().enumerate().map(cell).collect();
+        text.push_str(line.join("  ").trim_end());
         text.push('\n');
     }
     text

@@ -19,6 +19,7 @@ use toolcrib_sources::{
     },
     python::{self, Python},
 };
+use toolcrib_wire::{Spool, text::Masker};
 
 use crate::{data::scratch, network::Network, own::Own};
 
@@ -77,6 +78,17 @@ impl OpenError {
 }
 
 impl Workspace {
+    /// Takes out of a text whatever is configured as a secret: tokens, headers, what came out of variables.
+    pub fn masker(&self, network: &Network) -> Masker {
+        let groups = network.access.groups.iter().flat_map(|it| it.tokens.clone());
+        let tokens = Masker::new(network.access.token.clone().into_iter().chain(groups));
+        let servers = self.servers.iter().filter_map(|it| it.config.as_ref());
+        let servers = servers.map(ServerConfig::masker);
+        let python = self.python.as_ref().map(|it| it.masker.clone());
+        let bus = network.bus.secrets.clone();
+        servers.chain(python).chain([bus]).fold(tokens, Masker::and)
+    }
+
     /// Reads a workspace: a folder, or the `mcp.json` in it.
     pub fn open(path: &Path, lookup: Lookup<'_>, lists: Lists) -> Result<Self, OpenError> {
         let shown = path.display().to_string();
@@ -122,7 +134,10 @@ impl Workspace {
         };
         // Who serves everything to clients may ask them too.
         let relays = lists == Lists::Everything;
-        let options = ClientOptions { lists, relays, ..ClientOptions::with_environment(lookup) };
+        let spool = relays.then(|| Spool::new(scratch(&folder, "spool")));
+        let spool = spool.filter(|it| std::fs::create_dir_all(&it.folder).is_ok());
+        let options =
+            ClientOptions { lists, relays, spool, ..ClientOptions::with_environment(lookup) };
         let client = Client::new(options);
         let mut servers = Vec::new();
         for mut server in config.servers {

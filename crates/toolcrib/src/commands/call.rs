@@ -159,6 +159,7 @@ async fn call_own(workspace: &Workspace, own: &Own, asked: &Asked) -> Result<Out
         version: env!("CARGO_PKG_VERSION").to_owned(),
         instructions: None,
         bus: own.bus.clone(),
+        ..Settings::default()
     };
     let gateway = Gateway::start(workspace.inputs(&servers, own), access, settings);
     let params =

@@ -12,7 +12,6 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 use toolcrib::{Claim, Data, Network, NetworkError, Own, Owner, Workspace, environment};
-use toolcrib_bus::Bus;
 use toolcrib_catalogue::{Problem, Source, SourceState};
 use toolcrib_server::{
     Access, Caller, Door, Gateway, HttpSettings, Settings, Tls, serve_socket, serve_stdio,
@@ -23,7 +22,11 @@ use toolcrib_sources::{
     python::Python,
 };
 
-use super::{Failure, relay};
+use super::{
+    Failure,
+    keeping::{open_bus, open_recorder, open_store},
+    relay,
+};
 use crate::terminal::{self, BOLD, CYAN, DIM, styled};
 
 /// How long a command may have the folder.
@@ -142,6 +145,8 @@ impl Running {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             instructions: network.instructions.clone(),
             bus: own.bus.clone(),
+            store: open_store(&network, data.as_ref()),
+            recorder: open_recorder(&network, &workspace, data.as_ref()),
         };
         let inputs = workspace.inputs(&servers, &own);
         terminal::warn(&workspace.problems);
@@ -322,16 +327,6 @@ fn read_tls((cert, key): &(PathBuf, PathBuf)) -> Result<Tls, Failure> {
     tls.map_err(|cause| Failure::unusable(format!("network.yaml: tls: {cause}")))
 }
 
-/// Opens the event bus, or says why there is none.
-fn open_bus(network: &Network, data: Option<&Data>) -> Result<Arc<dyn Bus>, String> {
-    let data = data.ok_or("the folder `.toolcrib` of the workspace cannot be written")?;
-    let opened = network.bus.open(&data.file("events.db"));
-    opened.map_err(|error| {
-        terminal::warn(&[Problem::new("bus", error.to_string())]);
-        error.to_string()
-    })
-}
-
 /// What there is of the workspace's own, and what is wrong with it.
 fn tell_own(own: &Own) {
     let summary = own.python.as_ref().map(Python::summary);
@@ -455,6 +450,7 @@ fn reload(
     if public && !network.behind_proxy && network.tls.is_none() {
         return Err("network.yaml no longer says who encrypts".to_owned());
     }
+    gateway.set_masker(&workspace.masker(&network));
     let problems = gateway.set_access(access, network.instructions);
     terminal::warn(&[network.problems, problems].concat());
     Ok(())

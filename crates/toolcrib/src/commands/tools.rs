@@ -32,7 +32,7 @@ pub(crate) async fn run(
 }
 
 /// The kind of source, and which one of its kind.
-fn source(listing: &Listing) -> (&'static str, &str) {
+pub(super) fn source(listing: &Listing) -> (&'static str, &str) {
     match &listing.origin {
         Origin::Upstream(server) => ("mcp", server),
         Origin::Workspace => ("python", "tools"),

@@ -80,7 +80,11 @@ impl Story<'_> {
         let head = format!("{} is {}", styled(BOLD, &entry.name), styled(GREEN, "shown"));
         let origin = self.origin(entry.listing, &entry.tool.name);
         let group = self.seen.map(|seen| match seen.objection(&entry.name) {
-            None => format!("  group   {} sees it\n", seen.group),
+            None => {
+                let shape = seen.access.shape(&seen.group, &entry.name);
+                let how = shape.iter().map(|it| format!("; {it}")).collect::<String>();
+                format!("  group   {} sees it{how}\n", seen.group)
+            }
             Some(why) => format!("  group   {} does not see it: {why}\n", seen.group),
         });
         format!("{head}\n{origin}  name    {reason}\n{}", group.unwrap_or_default())

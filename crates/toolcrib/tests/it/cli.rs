@@ -148,6 +148,11 @@ fn a_group_sees_what_it_may_and_why_says_so() {
     let stories = ["mcp__till__add", "mcp__shelf__find_item", "mcp__shelf__break_it"]
         .map(|name| see(&shop, &["why", name, "--group", "clerk"]));
     insta::assert_snapshot!(stories.join("\n"));
+    let shapes = "results: { inline_up_to: 16KB }\nexternal_access: { view: search, groups: { clerk: { pinned_tools: ['*__add'] } } }";
+    shop.write("network.yaml", shapes);
+    let stories = ["mcp__till__add", "mcp__shelf__find_item"]
+        .map(|name| see(&shop, &["why", name, "--group", "clerk"]));
+    insta::assert_snapshot!(stories.join("\n"));
 }
 
 #[test]

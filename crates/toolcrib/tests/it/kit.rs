@@ -131,7 +131,7 @@ impl Run {
 
 /// Waits until something is so, which it must be soon.
 #[track_caller]
-pub(crate) fn soon(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
         assert!(begin.elapsed() < Duration::from_secs(10), "not in time: {what}");

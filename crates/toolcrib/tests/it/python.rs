@@ -59,20 +59,30 @@ pub(crate) fn workspace(text: &str) -> Folder {
 pub(crate) struct Caller {
     line: Line,
     session: String,
+    token: Option<String>,
     next: u64,
 }
 
 impl Caller {
     pub(crate) fn new(serving: &Serving) -> Self {
         let session = serving.session(&[], "2025-11-25");
-        Self { line: Line::open(serving), session, next: 10 }
+        Self { line: Line::open(serving), session, token: None, next: 10 }
+    }
+
+    /// One who has a token.
+    pub(crate) fn with(serving: &Serving, token: &str) -> Self {
+        let token = format!("Bearer {token}");
+        let session = serving.session(&[("Authorization", &token)], "2025-11-25");
+        Self { line: Line::open(serving), session, token: Some(token), next: 10 }
     }
 
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.next += 1;
         let body = json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params });
         // Nothing but the answer: what is said before it is heard elsewhere.
-        let headers = [("Mcp-Session-Id", self.session.as_str()), ("Accept", "application/json")];
+        let mut headers =
+            vec![("Mcp-Session-Id", self.session.as_str()), ("Accept", "application/json")];
+        headers.extend(self.token.as_deref().map(|it| ("Authorization", it)));
         let answer = self.line.post_with(&headers, &body.to_string());
         serde_json::from_str(&answer.body).unwrap_or_else(|_| panic!("no JSON: {answer:?}"))
     }

@@ -63,6 +63,8 @@ fn every_command_in_the_readme_runs_and_prints_what_it_says() {
         "docs/commands.md",
         "docs/python-tools.md",
         "docs/events.md",
+        "docs/context.md",
+        "docs/search.md",
         "examples/guide/README.md",
     ] {
         let markdown = fs::read_to_string(root.join(file)).unwrap();
