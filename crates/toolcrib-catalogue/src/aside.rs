@@ -10,6 +10,9 @@ use std::{
     ops::Range,
 };
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
 use crate::Json;
 
 /// Parts of a result that are kept elsewhere for as long as this lives.
@@ -32,6 +35,9 @@ pub struct AsidePart {
     pub place: AsidePlace,
     /// Where its stand-in (`""` or `null`) begins in the text of the result.
     pub at: usize,
+    /// Where the part of `content` that it belongs to begins in the text of the result; of a structure, where
+    /// its stand-in does.
+    pub within: usize,
     /// How many bytes [`Aside::open`] reads of it.
     pub size: u64,
 }
@@ -77,6 +83,41 @@ pub(crate) fn inflate(result: &Json, aside: &dyn Aside, limit: usize) -> io::Res
     let text = result.as_bytes();
     write(text, 0..text.len(), aside, |_| true, &mut whole)?;
     Ok(Json::from_scanned(whole.text.into()))
+}
+
+/// Writes one part of `content`, counted from 0, with everything in its place again, if there is such a part.
+pub(crate) fn write_part(result: &Json, number: usize, out: &mut dyn Write) -> io::Result<()> {
+    let text = result.as_bytes();
+    let belongs = |it: &AsidePart| matches!(it.place, AsidePlace::Content(at, _) if at == number);
+    let aside = result.aside().map(|it| &**it);
+    let first = aside.and_then(|it| it.parts().iter().find(|it| belongs(it)));
+    let (Some(aside), Some(first)) = (aside, first) else {
+        return out.write_all(part_of(result, number)?);
+    };
+    // There may be thousands of such parts: each is found without reading those before it.
+    let rest = text.get(first.within..).ok_or_else(misplaced)?;
+    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>();
+    match values.next() {
+        Some(Ok(part)) if rest.starts_with(part.get().as_bytes()) => {
+            let range = first.within..first.within + part.get().len();
+            write(text, range, aside, belongs, out)
+        }
+        _ => Err(misplaced()),
+    }
+}
+
+/// The text of one part of `content`.
+fn part_of(result: &Json, number: usize) -> io::Result<&[u8]> {
+    #[derive(Deserialize)]
+    struct Parts<'a> {
+        #[serde(borrow)]
+        content: Vec<&'a RawValue>,
+    }
+    let none = || io::Error::new(io::ErrorKind::NotFound, "there is no such part in the result");
+    // An array would be read as a list of members.
+    let parts = Some(result).filter(|it| it.is_object()).and_then(|it| it.read().ok());
+    let parts: Parts<'_> = parts.ok_or_else(none)?;
+    parts.content.get(number).map(|it| it.get().as_bytes()).ok_or_else(none)
 }
 
 /// Writes a range of the text of a result, with the parts that belong there in their places again.
@@ -185,7 +226,7 @@ mod tests {
         let text = r#"é \u00e9 \u00E9 \"quoted\"\\ \/ / \n\u000a\ud83d\ude00"#;
         let places = [AsidePlace::Content(0, AsideField::Text), AsidePlace::Structure];
         let parts = [first, 59].into_iter().zip(places);
-        let parts = parts.map(|(at, place)| AsidePart { place, at, size: 1 }).collect();
+        let parts = parts.map(|(at, place)| AsidePart { place, at, within: 12, size: 1 }).collect();
         let aside = Arc::new(Kept(parts, vec![text, r#"{"n": 1.10}"#]));
         Json::parse(REDUCED).unwrap().with_aside(aside)
     }
@@ -213,6 +254,121 @@ mod tests {
     fn a_part_is_not_put_where_no_stand_in_is() {
         assert!(result(21).inflate(1000).is_err());
         assert!(result(1000).inflate(1000).is_err());
+    }
+
+    fn part(result: &Json, number: usize) -> io::Result<String> {
+        let mut out = Vec::new();
+        result.write_part(number, &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    /// A result of which everything that is `""` in the parts of `content` was put aside, and says its number.
+    fn parted(text: &str, begins: &[usize]) -> Json {
+        let fields = [AsideField::Data, AsideField::ResourceBlob];
+        let at: Vec<usize> = text.match_indices("\"\"").map(|(at, _)| at).collect();
+        let parts = at.iter().enumerate().map(|(n, &at)| {
+            let number = begins.iter().filter(|it| **it <= at).count() - 1;
+            let place = AsidePlace::Content(number, fields[n % 2]);
+            AsidePart { place, at, within: begins[number], size: 1 }
+        });
+        let parts: Vec<AsidePart> = parts.collect();
+        let said = [r"\/0", r"\u00e91", r#"\"2"#, r"\\3", "4"][..parts.len()].to_vec();
+        Json::parse(text.to_owned()).unwrap().with_aside(Arc::new(Kept(parts, said)))
+    }
+
+    #[test]
+    fn one_part_is_written_with_what_was_put_aside_of_it() {
+        let text = r#"{"content" : [ {"type":"new", "data": "" ,"resource":{"blob":""},"x":[1, 2]} , 7,{"text":"small"},["",""], {"data":""}],"y":1}"#;
+        let begin = |of: &str| text.find(of).unwrap();
+        let begins = [
+            begin(r#"{"type"#),
+            begin("7,"),
+            begin(r#"{"text"#),
+            begin(r#"["","#),
+            begin(r#"{"data":""}]"#),
+        ];
+        let result = parted(text, &begins);
+        let expected = [
+            r#"{"type":"new", "data": "\/0" ,"resource":{"blob":"\u00e91"},"x":[1, 2]}"#,
+            "7",
+            r#"{"text":"small"}"#,
+            r#"["\"2","\\3"]"#,
+            r#"{"data":"4"}"#,
+        ];
+        for (number, expected) in expected.iter().enumerate() {
+            assert_eq!(part(&result, number).unwrap(), *expected);
+        }
+        // The same as of the result that has everything.
+        let whole = result.inflate(1000).unwrap();
+        for (number, expected) in expected.iter().enumerate() {
+            assert_eq!(part(&whole, number).unwrap(), *expected);
+        }
+        let others = [(&result, 5), (&whole, 5), (&Json::empty_object(), 0)];
+        let array = Json::parse("[[1]]").unwrap();
+        for (result, number) in others.into_iter().chain([(&array, 0)]) {
+            assert_eq!(part(result, number).unwrap_err().kind(), io::ErrorKind::NotFound);
+        }
+    }
+
+    #[test]
+    fn a_part_that_does_not_begin_where_it_should_is_not_written() {
+        let text = r#"{"content":[{"data":""},{"data":""}]}"#;
+        assert!(part(&parted(text, &[12, 24]), 1).is_ok());
+        // In the middle of it, or in another part.
+        for begins in [[12, 25], [12, 13], [12, 20], [0, 12]] {
+            assert!(part(&parted(text, &begins), 1).is_err(), "{begins:?}");
+        }
+        let spaced = r#"{"content":[ {"data":""}]}"#;
+        assert!(part(&parted(spaced, &[13]), 0).is_ok());
+        assert!(part(&parted(spaced, &[12]), 0).is_err());
+        assert!(part(&result(20), 0).is_ok());
+        assert!(part(&result(1000), 0).is_err());
+    }
+
+    #[test]
+    fn a_part_of_any_size_is_written_piece_by_piece() {
+        #[derive(Debug)]
+        struct Endless(Vec<AsidePart>, u64);
+
+        impl Aside for Endless {
+            fn parts(&self) -> &[AsidePart] {
+                &self.0
+            }
+
+            fn open(&self, _: usize) -> io::Result<Box<dyn Read + Send>> {
+                Ok(Box::new(io::repeat(b'x').take(self.1)))
+            }
+
+            fn open_raw(&self, part: usize) -> io::Result<Box<dyn Read + Send>> {
+                self.open(part)
+            }
+        }
+
+        /// Takes anything, and remembers how much, and how much at a time.
+        #[derive(Default)]
+        struct Sink(u64, usize);
+
+        impl Write for Sink {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 += bytes.len() as u64;
+                self.1 = self.1.max(bytes.len());
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+
+        let size = 3_000_000;
+        let place = AsidePlace::Content(0, AsideField::Data);
+        let parts = vec![AsidePart { place, at: 20, within: 12, size }];
+        let result = Json::parse(r#"{"content":[{"data":""}]}"#).unwrap();
+        let mut sink = Sink::default();
+        let result = result.with_aside(Arc::new(Endless(parts, size)));
+        result.write_part(0, &mut sink).unwrap();
+        assert_eq!(sink.0, size + r#"{"data":""}"#.len() as u64);
+        assert!(sink.1 <= STEP);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use crate::aside::{Aside, inflate};
+use crate::aside::{Aside, inflate, write_part};
 
 /// The text of one JSON value. Cloning and slicing share the buffer.
 ///
@@ -85,6 +85,13 @@ impl Json {
             Some(aside) => inflate(self, &***aside, limit),
             None => Ok(self.clone()),
         }
+    }
+
+    /// Writes the text of one part of the `content` of this result, counted from 0, with everything that was
+    /// put aside of it in its place, to the byte ([`io::ErrorKind::NotFound`] where there is no such part).
+    /// Never holds more than a small piece of what was put aside, so a part may be of any size.
+    pub fn write_part(&self, number: usize, out: &mut dyn io::Write) -> io::Result<()> {
+        write_part(self, number, out)
     }
 
     /// The buffer itself.

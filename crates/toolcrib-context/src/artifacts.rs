@@ -9,6 +9,7 @@
 
 mod id;
 mod store;
+mod found;
 mod index;
 mod writer;
 mod selector;
@@ -37,7 +38,7 @@ pub use piece::{Body, Piece, PieceError, ReadLimits, Unit, read_piece};
 pub use query::{artifact_uri, parse_artifact_uri};
 pub use selector::{Aggregate, Measure, Range, Selector, SelectorError, Test};
 pub use shape::{Field, Kind, Shape, describe};
-pub use store::{Artifact, Limits, New, Store, StoreError};
+pub use store::{Artifact, Limits, New, Quota, Store, StoreError};
 pub use unescape::unescape_json_string;
 pub use writer::Writer;
 

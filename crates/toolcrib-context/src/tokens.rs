@@ -218,15 +218,13 @@ mod tests {
     #[test]
     fn no_text_is_too_long_for_a_tokenizer() {
         let spaces = " ".repeat(1_000_001) + "x";
-        let lines = "\n\t ".repeat(400_000) + "x";
-        for counter in [Counter::Cl100k, Counter::O200k] {
-            assert!(0 < counter.count(&spaces) && counter.count(&spaces) < 1_000_001);
-            assert!(0 < counter.count(&lines));
-            // Pieces end between characters, and change little.
-            let prose = "Größe ist 東京 und mehr. ".repeat(10_000);
-            let (many, half) = (counter.count(&prose), counter.count(&prose[..prose.len() / 2]));
-            assert!(many.abs_diff(2 * half) <= 16, "{many} and {half}");
-        }
+        let count = Counter::Cl100k.count(&spaces);
+        assert!(0 < count && count < 1_000_001, "{count}");
+        // Pieces end between characters, and change little.
+        let prose = "Größe ist 東京 und mehr. ".repeat(5_000);
+        let (many, half) =
+            (Counter::O200k.count(&prose), Counter::O200k.count(&prose[..prose.len() / 2]));
+        assert!(many.abs_diff(2 * half) <= 16, "{many} and {half}");
     }
 
     #[test]

@@ -80,11 +80,11 @@ async fn answer(
             let cause = built_in::search::unknown(&snapshot, &asked.caller, &name);
             return Ok(own(built_in::refusal(&cause), asked.era));
         }
-        return Err(invalid(format!("Unknown tool: {}", name.escape_debug())));
+        return Err(unknown(&name));
     };
     gateway.note(entry.listing, asked.visit.as_ref());
     let source = gateway.source(entry.listing);
-    let source = source.ok_or_else(|| invalid(format!("Unknown tool: {}", name.escape_debug())))?;
+    let source = source.ok_or_else(|| unknown(&name))?;
     let (_, at) = string_in(&params, "name")?;
     let params = replaced(&params, &at, &entry.tool.name);
     let mut context = asked.context();
@@ -117,6 +117,12 @@ async fn answer(
 /// A name for a call that is not recorded: what is kept of it belongs together.
 fn unnamed() -> String {
     ArtifactId::random().map(String::from).unwrap_or_default()
+}
+
+/// There is no such tool. A name of megabytes is not said again.
+fn unknown(name: &str) -> RpcError {
+    let shown: String = name.chars().take(200).collect();
+    invalid(format!("Unknown tool: {}", shown.escape_debug()))
 }
 
 /// A result of our own, as the era wants it.

@@ -3,12 +3,13 @@
 //! A message is large because one text, one piece of base64 or one structure in a result is. Such a part
 //! is put aside ([`crate::spool`]); in what is left of the message there stands `""` or `null` in its place,
 //! and that is read as any message is. All of it is held to the same rules on the way ([`push`]).
-//! Whatever else is large, such as a list of tools, is kept in memory as it always was.
+//! Whatever else is large, such as a list of tools, is kept in memory as it always was; so is a part that
+//! cannot be put aside, as long as there is room for it.
 
 mod push;
 mod sifting;
 
-use std::{io, sync::Arc};
+use std::{io, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use tokio::task::JoinError;
@@ -19,7 +20,7 @@ use crate::{
     error::RequestError,
     frame::{Frame, FrameError, Id, RpcError},
     json::{self, Fault, ScanError},
-    spool::{Field, Length, Place, Spool, Spooled, Writing},
+    spool::{Field, Length, Place, Spool, Spooled, StandIn, Writing},
 };
 
 use push::{Push, Stop};
@@ -39,7 +40,7 @@ enum Sifted {
     Aside(Arc<Spooled>),
     /// It is no JSON; the text is what came before the fault.
     Broken(ScanError),
-    /// Parts of it could not be put aside, and are lost.
+    /// Parts of it could neither be put aside nor kept, and are lost.
     Lost(String),
 }
 
@@ -119,8 +120,17 @@ pub(crate) struct Sifter {
     path: [Step; WATCH],
     /// Where the result begins in `kept`.
     result: usize,
+    /// Where the part of `content` begins there that is being read.
+    part: usize,
     spooled: Spooled,
-    lost: Option<io::Error>,
+    /// The file of the parts, once there is one.
+    writing: Option<Writing>,
+    /// Why nothing more is put aside.
+    failed: Option<io::Error>,
+    /// Where parts are kept that should have been put aside.
+    held: Vec<(Place, Range<usize>)>,
+    /// There was no room for those.
+    lost: bool,
     broken: Option<ScanError>,
 }
 
@@ -152,7 +162,11 @@ enum Route {
     /// They are kept for now, and may turn out to be too many: a part that begins here.
     Watch { place: Place, begin: usize },
     /// They are put aside.
-    Aside { place: Place, writing: Option<Writing>, length: Length },
+    Aside { place: Place, length: Length },
+    /// They are kept, though they are too many: a part that begins here and cannot be put aside.
+    Hold { place: Place, begin: usize },
+    /// They are lost.
+    Drop { place: Place },
 }
 
 impl Sifter {
@@ -168,8 +182,12 @@ impl Sifter {
             route: Route::Keep,
             path: [Step::Other; WATCH],
             result: 0,
+            part: 0,
             spooled: Spooled::default(),
-            lost: None,
+            writing: None,
+            failed: None,
+            held: Vec::new(),
+            lost: false,
             broken: None,
         }
     }
@@ -187,6 +205,9 @@ impl Sifter {
         let taken = self.push.look(piece).and_then(|()| self.take(piece));
         if let Err((at, fault)) = taken {
             self.broken = Some(ScanError { fault, offset: begin + at });
+        }
+        if self.max_kept < self.kept.len() + self.push.held() && self.failed.is_some() {
+            self.lose();
         }
         if self.max_kept < self.kept.len() + self.push.held() {
             return Err(SiftError::TooLarge { limit: self.max_kept });
@@ -218,10 +239,10 @@ impl Sifter {
         {
             self.broken = Some(ScanError { fault, offset: self.seen });
         }
-        let sifted = match (self.broken, self.lost) {
+        let sifted = match (self.broken, self.failed) {
             (Some(error), _) => Sifted::Broken(error),
-            (None, Some(error)) => Sifted::Lost(error.to_string()),
-            (None, None) => Sifted::Aside(Arc::new(self.spooled)),
+            (None, Some(error)) if self.lost => Sifted::Lost(error.to_string()),
+            (None, _) => Sifted::Aside(Arc::new(self.spooled)),
         };
         Message { text: self.kept.into(), sifted: Some(sifted) }
     }
@@ -239,6 +260,9 @@ impl Sifter {
         }
         if depth == 1 && self.path[0] == Step::Result {
             self.result = self.kept.len();
+        }
+        if let [Step::Result, Step::Content, Step::Element(_)] = self.path[..depth.min(WATCH)] {
+            self.part = self.kept.len();
         }
         let place = self.place(depth, first);
         if let (Some(place), Route::Keep) = (place, &self.route) {
@@ -296,7 +320,7 @@ impl Sifter {
     /// Bytes go where they belong.
     fn pass(&mut self, bytes: &[u8], stop: Stop) {
         match &mut self.route {
-            Route::Keep => self.kept.extend_from_slice(bytes),
+            Route::Keep | Route::Hold { .. } => self.kept.extend_from_slice(bytes),
             Route::Watch { place, begin } => {
                 self.kept.extend_from_slice(bytes);
                 let (place, begin) = (*place, *begin);
@@ -304,31 +328,41 @@ impl Sifter {
                     self.divert(place, begin, stop);
                 }
             }
-            Route::Aside { place, writing, length } => {
-                let quoted = *place != Place::Structure && stop == Stop::End;
-                let bytes = &bytes[..bytes.len() - usize::from(quoted)];
+            Route::Aside { place, length } => {
+                let place = *place;
+                let quote = if stop == Stop::End { quote(place).len() } else { 0 };
+                let (bytes, quote) = bytes.split_at(bytes.len() - quote);
                 match place {
                     Place::Structure => length.size += bytes.len() as u64,
                     Place::Content(..) => length.add(bytes),
                 }
-                if let Some(Err(error)) = writing.as_mut().map(|it| it.put(bytes)) {
-                    *writing = None;
-                    self.lost = Some(error);
+                if let Some(Err(error)) = self.writing.as_mut().map(|it| it.put(bytes)) {
+                    self.take_back(place, error);
+                    self.pass(quote, stop);
                 }
             }
+            Route::Drop { .. } => {}
         }
     }
 
     /// A part has turned out to be too large to be kept.
     fn divert(&mut self, place: Place, begin: usize, stop: Stop) {
+        if self.failed.is_none() && self.writing.is_none() {
+            match Writing::begin(&self.spool) {
+                Ok(writing) => self.writing = Some(writing),
+                Err(error) => self.fail(error),
+            }
+        }
+        if self.failed.is_some() && !self.lost {
+            self.route = Route::Hold { place, begin };
+            return;
+        }
         let gathered = self.kept.split_off(begin);
-        let writing = if self.lost.is_some() {
-            None
+        self.route = if self.lost {
+            Route::Drop { place }
         } else {
-            let begun = Writing::begin(&self.spool.folder);
-            begun.map_err(|error| self.lost = Some(error)).ok()
+            Route::Aside { place, length: Length::default() }
         };
-        self.route = Route::Aside { place, writing, length: Length::default() };
         self.pass(&gathered, stop);
     }
 
@@ -337,19 +371,93 @@ impl Sifter {
         // Of what lies inside a part nobody hears, so it is the part itself.
         let route = std::mem::replace(&mut self.route, Route::Keep);
         self.push.watch = WATCH as u32;
-        let Route::Aside { place, writing, length } = route else { return };
-        // The quote that opened a string is there still.
-        let at = self.kept.len().saturating_sub(self.result);
-        let (at, rest): (_, &[u8]) = match place {
-            Place::Structure => (at, b"null"),
-            Place::Content(..) => (at.saturating_sub(1), b"\""),
-        };
-        self.kept.extend_from_slice(rest);
-        match writing.map(|it| it.end(place, at, length.size)) {
-            Some(Ok(part)) => self.spooled.parts.push(part),
-            Some(Err(error)) => self.lost = Some(error),
-            None => {}
+        match route {
+            Route::Keep | Route::Watch { .. } => {}
+            Route::Hold { place, begin } => {
+                self.held.push((place, begin..self.kept.len() - quote(place).len()));
+            }
+            Route::Drop { place } => self.kept.extend_from_slice(rest_of_stand_in(place)),
+            Route::Aside { place, length } => self.end_aside(place, length.size),
         }
+    }
+
+    fn end_aside(&mut self, place: Place, size: u64) {
+        // The quote that opened a string is there still.
+        let at = self.kept.len().saturating_sub(self.result + quote(place).len());
+        let within = match place {
+            Place::Structure => at,
+            Place::Content(..) => self.part.saturating_sub(self.result),
+        };
+        let Some(writing) = &mut self.writing else { return };
+        match writing.end(StandIn { place, at, within }, size) {
+            Ok(part) => {
+                self.spooled.parts.push(part);
+                self.kept.extend_from_slice(rest_of_stand_in(place));
+            }
+            Err(error) => {
+                self.take_back(place, error);
+                self.pass(quote(place), Stop::End);
+                self.end();
+            }
+        }
+    }
+
+    /// The part that was being put aside goes on in memory, if there is room.
+    fn take_back(&mut self, place: Place, error: io::Error) {
+        self.fail(error);
+        let begin = self.kept.len();
+        self.route = Route::Hold { place, begin };
+        let Some(writing) = &mut self.writing else { return };
+        let room = self.max_kept.saturating_sub(begin);
+        if room < writing.size() || writing.take_back(&mut self.kept).is_err() {
+            self.lose();
+        }
+    }
+
+    fn fail(&mut self, error: io::Error) {
+        tracing::warn!(%error, "what is large in a message stays in memory: it cannot be put aside");
+        self.failed = Some(error);
+    }
+
+    /// There is no room for what should have been put aside. What is left is the message without it, which
+    /// still says whose answer it is.
+    fn lose(&mut self) {
+        self.lost = true;
+        self.spooled.parts.clear();
+        self.writing = None;
+        if let Route::Hold { place, begin } = self.route {
+            self.kept.truncate(begin);
+            self.route = Route::Drop { place };
+        }
+        let (mut left, mut done) = (Vec::new(), 0);
+        for (place, range) in self.held.drain(..) {
+            left.extend_from_slice(&self.kept[done..range.start]);
+            if place == Place::Structure {
+                left.extend_from_slice(rest_of_stand_in(place));
+            }
+            done = range.end;
+        }
+        left.extend_from_slice(&self.kept[done..]);
+        if let Route::Watch { begin, .. } = &mut self.route {
+            *begin -= self.kept.len() - left.len();
+        }
+        self.kept = left;
+    }
+}
+
+/// What stands before and after a part.
+fn quote(place: Place) -> &'static [u8] {
+    match place {
+        Place::Structure => b"",
+        Place::Content(..) => b"\"",
+    }
+}
+
+/// What is put in the place of a part that has gone: of a string the first quote has stayed.
+fn rest_of_stand_in(place: Place) -> &'static [u8] {
+    match place {
+        Place::Structure => b"null",
+        Place::Content(..) => b"\"",
     }
 }
 

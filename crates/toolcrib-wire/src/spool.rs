@@ -1,14 +1,16 @@
 //! Files for what is too large to be kept in memory.
 //!
-//! They have no names: each is unlinked as soon as it is there, so that nothing of it is left however we
-//! end, and it goes away with the last who has it. A part lies there as it was written, escapes and all, so
+//! There is one for a message, however many parts of it are large: there may be hundreds of those, and few
+//! files may be open. They have no names: each is unlinked as soon as it is there, so that nothing of it is
+//! left however we end, and it goes away with the last who has it. A part lies there as it was written, escapes and all, so
 //! that it can be put back exactly; what it says is made of that where it is read ([`said`]).
 
 mod said;
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Read, Write},
+    io::{self, Read},
+    ops::Range,
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{
@@ -32,6 +34,8 @@ pub struct Spool {
     pub(crate) from: usize,
     /// Parts up to this size stay where they are.
     pub(crate) part: usize,
+    /// How much is gathered before it is written.
+    pub(crate) step: usize,
 }
 
 /// What is taken where nobody says otherwise.
@@ -43,13 +47,13 @@ const FROM: usize = 8 * 1024 * 1024;
 /// A file is not worth its while for less.
 const PART: usize = 64 * 1024;
 
-/// How much is gathered before it is written.
+/// More than this at a time is not written any faster.
 const STEP: usize = 256 * 1024;
 
 impl Spool {
     /// In this folder, messages of up to 256 MiB.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), limit: LIMIT, from: FROM, part: PART }
+        Self { folder: folder.into(), limit: LIMIT, from: FROM, part: PART, step: STEP }
     }
 }
 
@@ -67,10 +71,13 @@ pub struct SpooledPart {
     pub place: Place,
     /// Where in the text of the result its stand-in begins: `""`, or `null`.
     pub at: usize,
-    /// How many bytes can be read of it.
+    /// Where in the text of the result the part of `content` begins that it belongs to; of a structure, where
+    /// its stand-in does.
+    pub within: usize,
+    /// How many bytes [`SpooledPart::open`] reads of it.
     pub size: u64,
-    /// How much is written of it.
-    written: u64,
+    /// Where it stands in the file.
+    written: Range<u64>,
     file: Arc<File>,
 }
 
@@ -102,7 +109,7 @@ impl SpooledPart {
     pub fn open(&self) -> Box<dyn Read + Send> {
         let written = self.reading();
         // An escape is always longer than what it stands for.
-        if self.size == self.written {
+        if self.size == self.written.end - self.written.start {
             return Box::new(written);
         }
         Box::new(Said::new(written))
@@ -114,7 +121,8 @@ impl SpooledPart {
     }
 
     fn reading(&self) -> Reading {
-        Reading { file: Arc::clone(&self.file), at: 0 }
+        let Range { start: at, end } = self.written;
+        Reading { file: Arc::clone(&self.file), at, end }
     }
 }
 
@@ -122,47 +130,96 @@ impl SpooledPart {
 struct Reading {
     file: Arc<File>,
     at: u64,
+    end: u64,
 }
 
 impl Read for Reading {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let size = self.file.read_at(buffer, self.at)?;
+        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
+        let room = buffer.len().min(left);
+        let size = self.file.read_at(&mut buffer[..room], self.at)?;
+        if size == 0 && 0 < room {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         self.at += size as u64;
         Ok(size)
     }
 }
 
-/// A part that is being put aside.
+/// What is left of a part in the text of the result, and where: see [`SpooledPart`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StandIn {
+    pub(crate) place: Place,
+    pub(crate) at: usize,
+    pub(crate) within: usize,
+}
+
+/// The file of a message, and the part of it that is being put aside.
 #[derive(Debug)]
 pub(crate) struct Writing {
-    file: File,
+    file: Arc<File>,
+    step: usize,
+    /// What is yet to be written of the part.
     gathered: Vec<u8>,
+    /// Where the part begins in the file.
+    begin: u64,
+    /// How much of the file is written.
     written: u64,
 }
 
 impl Writing {
-    pub(crate) fn begin(folder: &Path) -> io::Result<Self> {
-        let file = nameless(folder)?;
-        Ok(Self { file, gathered: Vec::with_capacity(STEP), written: 0 })
+    pub(crate) fn begin(spool: &Spool) -> io::Result<Self> {
+        nameless(&spool.folder).map(|file| Self::on(file, spool.step))
     }
 
+    /// On a file that is empty.
+    pub(crate) fn on(file: File, step: usize) -> Self {
+        let gathered = Vec::with_capacity(step);
+        Self { file: Arc::new(file), step, gathered, begin: 0, written: 0 }
+    }
+
+    /// More of the part. Where that fails, nothing of the part is lost: see [`Writing::take_back`].
     pub(crate) fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.gathered.extend_from_slice(bytes);
-        if self.gathered.len() < STEP {
+        if self.gathered.len() < self.step {
             return Ok(());
         }
         self.flush()
     }
 
-    /// Everything of it has come, and says so much.
-    pub(crate) fn end(mut self, place: Place, at: usize, size: u64) -> io::Result<SpooledPart> {
+    /// Everything of the part has come, and says so much. What is put next is another part. Where this
+    /// fails, nothing of the part is lost, either.
+    pub(crate) fn end(&mut self, stand_in: StandIn, size: u64) -> io::Result<SpooledPart> {
         self.flush()?;
-        let (written, file) = (self.written, Arc::new(self.file));
-        Ok(SpooledPart { place, at, size, written, file })
+        let written = self.begin..self.written;
+        self.begin = self.written;
+        let StandIn { place, at, within } = stand_in;
+        Ok(SpooledPart { place, at, within, size, written, file: Arc::clone(&self.file) })
+    }
+
+    /// How much of the part has come.
+    pub(crate) fn size(&self) -> usize {
+        let written = usize::try_from(self.written - self.begin).unwrap_or(usize::MAX);
+        written.saturating_add(self.gathered.len())
+    }
+
+    /// Appends what has come of the part to `text`, and forgets it. What was put aside before stays.
+    pub(crate) fn take_back(&mut self, text: &mut Vec<u8>) -> io::Result<()> {
+        let begin = text.len();
+        text.resize(begin + self.size() - self.gathered.len(), 0);
+        if let Err(error) = self.file.read_exact_at(&mut text[begin..], self.begin) {
+            text.truncate(begin);
+            return Err(error);
+        }
+        text.append(&mut self.gathered);
+        self.written = self.begin;
+        // Only to make room on the disk.
+        self.file.set_len(self.begin).ok();
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.write_all(&self.gathered)?;
+        self.file.write_all_at(&self.gathered, self.written)?;
         self.written += self.gathered.len() as u64;
         self.gathered.clear();
         Ok(())
@@ -194,27 +251,68 @@ mod tests {
 
     use super::*;
 
+    const STAND_IN: StandIn = StandIn { place: Place::Structure, at: 7, within: 7 };
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("spool-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn read(part: &SpooledPart) -> String {
+        let mut found = String::new();
+        part.open().read_to_string(&mut found).unwrap();
+        found
+    }
+
     #[test]
     fn a_file_has_no_name_and_is_read_from_its_beginning_every_time() {
-        let folder = std::env::temp_dir().join(format!("spool-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let folder = folder("names");
         fs::write(folder.join(format!("{}-0.part", std::process::id())), "left behind").unwrap();
-        let mut writing = Writing::begin(&folder).unwrap();
+        let mut writing = Writing::begin(&Spool::new(&folder)).unwrap();
         assert_eq!(writing.file.metadata().unwrap().mode() & 0o777, 0o600);
         assert_eq!(writing.file.metadata().unwrap().nlink(), 0);
         writing.put(b"one, ").unwrap();
         writing.put(&b"two".repeat(STEP)).unwrap();
         writing.put(b".").unwrap();
         let expected = format!("one, {}.", "two".repeat(STEP));
-        let part = writing.end(Place::Structure, 7, expected.len() as u64).unwrap();
+        let part = writing.end(STAND_IN, expected.len() as u64).unwrap();
+        writing.put(b"another").unwrap();
+        let another = writing.end(STAND_IN, 7).unwrap();
         fs::remove_dir_all(&folder).unwrap();
-        let (mut one, mut other) = (part.open(), part.open());
-        for reader in [&mut one, &mut other] {
-            let mut found = String::new();
-            reader.read_to_string(&mut found).unwrap();
-            assert!(found == expected);
+        for _ in 0..2 {
+            assert!(read(&part) == expected);
+            assert_eq!(read(&another), "another");
         }
-        assert_eq!(part.size, expected.len() as u64);
-        assert_eq!(Writing::begin(&folder).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            Writing::begin(&Spool::new(&folder)).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+    }
+
+    #[test]
+    fn a_part_is_taken_back_whole_and_those_before_it_stay() {
+        let folder = folder("back");
+        let mut writing = Writing::begin(&Spool::new(&folder)).unwrap();
+        writing.put(b"first").unwrap();
+        let first = writing.end(STAND_IN, 5).unwrap();
+        let large = b"0123456789".repeat(STEP / 10 + 1);
+        for end in [&b""[..], b"more"] {
+            writing.put(&large).unwrap();
+            writing.put(end).unwrap();
+            assert_eq!(writing.size(), large.len() + end.len());
+            let mut text = b"{".to_vec();
+            writing.take_back(&mut text).unwrap();
+            assert!(text == [b"{", &large[..], end].concat());
+            assert_eq!((writing.size(), read(&first).as_str()), (0, "first"));
+        }
+        // Somebody cut it off: rather nothing than too little.
+        writing.put(&large).unwrap();
+        writing.file.set_len(4).unwrap();
+        let mut text = b"{".to_vec();
+        assert!(writing.take_back(&mut text).is_err());
+        assert_eq!(text, b"{");
+        assert!(first.open().read_to_string(&mut String::new()).is_err());
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

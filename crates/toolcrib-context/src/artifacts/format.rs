@@ -81,6 +81,53 @@ impl Format {
     }
 }
 
+/// Whether content is text to a reader: by its name, where that says it, else by its first bytes. What has another
+/// name is text only if nothing is lost by that.
+pub(super) fn reads_as_text(content: &mut dyn Content, media_type: &str) -> io::Result<bool> {
+    if is_named_text(media_type) {
+        return Ok(true);
+    }
+    let mut first = Vec::with_capacity(LOOK);
+    content.seek(SeekFrom::Start(0))?;
+    content.take(LOOK as u64).read_to_end(&mut first)?;
+    let more = first.len() == LOOK;
+    if media_type.is_empty() {
+        return Ok(is_text(&first, more));
+    }
+    let whole = match std::str::from_utf8(&first) {
+        Ok(_) => true,
+        Err(error) => more && error.error_len().is_none(),
+    };
+    Ok(whole && memchr::memchr(0, &first).is_none())
+}
+
+/// Whether a name says that it is text.
+pub(super) fn is_named_text(media_type: &str) -> bool {
+    let name = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let plain = [
+        "json",
+        "xml",
+        "x-ndjson",
+        "jsonl",
+        "json-lines",
+        "jsonlines",
+        "x-jsonlines",
+        "yaml",
+        "x-yaml",
+        "toml",
+        "javascript",
+        "ecmascript",
+        "sql",
+        "x-sh",
+        "graphql",
+    ];
+    name.starts_with("text/")
+        || name.ends_with("+json")
+        || name.ends_with("+xml")
+        || name.ends_with("+yaml")
+        || name.strip_prefix("application/").is_some_and(|it| plain.contains(&it))
+}
+
 /// Whether these bytes begin a text.
 fn is_text(first: &[u8], more: bool) -> bool {
     if memchr::memchr(0, first).is_some() {

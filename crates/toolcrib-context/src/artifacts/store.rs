@@ -8,9 +8,8 @@
 
 use std::{
     fs::{self, DirBuilder, File},
-    io::{self, Read, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
-    str::FromStr,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -19,13 +18,12 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ArtifactId, Piece, PieceError, ReadLimits, Selector, Shape, Writer, describe, index::Index,
+    ArtifactId, Piece, PieceError, ReadLimits, Selector, Shape, Writer, describe,
+    found::{Damage, Found, read_meta, set_aside},
+    index::Index,
     piece::read_piece,
 };
 use crate::ArtifactRef;
-
-/// The largest file with what is known of an artifact that is read.
-const MAX_META: u64 = 64 * 1024;
 
 /// The longest label, name or handle that is kept.
 const MAX_WORD: usize = 1000;
@@ -41,6 +39,8 @@ pub struct Limits {
     pub max_bytes: u64,
     /// How many there may be.
     pub max_count: usize,
+    /// How many of one owner.
+    pub owner_max_count: usize,
     /// How long each is kept.
     pub keep: Duration,
 }
@@ -52,6 +52,7 @@ impl Default for Limits {
             owner_quota_bytes: 1 << 30,
             max_bytes: 512 << 20,
             max_count: 50_000,
+            owner_max_count: 25_000,
             keep: Duration::from_secs(7 * 24 * 3600),
         }
     }
@@ -64,7 +65,7 @@ pub struct New {
     pub owner: String,
     /// The tool that it came from.
     pub tool: String,
-    /// The id of the call that it came from.
+    /// The id of the call that it came from. Those of one call do not push each other out.
     pub call: String,
     /// The handle that an envelope has for it.
     pub handle: String,
@@ -135,12 +136,14 @@ pub enum StoreError {
         limit: u64,
     },
     /// There is no room for it that its owner could make.
-    #[error("the store holds {quota} bytes at most, and {size} more would not fit")]
+    #[error("{}", of.said(*quota, *size))]
     Full {
         /// How large it is.
         size: u64,
         /// How much there may be.
         quota: u64,
+        /// Of what.
+        of: Quota,
     },
     /// The store was opened for looking only.
     #[error("this store is open for reading only")]
@@ -148,6 +151,34 @@ pub enum StoreError {
     /// The disk would not.
     #[error("cannot keep it: {0}")]
     Io(#[source] io::Error),
+}
+
+/// What there is too much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quota {
+    /// Bytes of all together.
+    Bytes,
+    /// Bytes of one group.
+    GroupBytes,
+    /// How many there are.
+    Count,
+    /// How many one group has.
+    GroupCount,
+    /// Bytes that are on their way at once.
+    Writing,
+}
+
+impl Quota {
+    fn said(self, quota: u64, size: u64) -> String {
+        let bytes = format!("and {size} more would not fit");
+        match self {
+            Self::Bytes => format!("the store holds {quota} bytes at most, {bytes}"),
+            Self::GroupBytes => format!("a group may store {quota} bytes at most, {bytes}"),
+            Self::Count => format!("the store holds {quota} artifacts at most"),
+            Self::GroupCount => format!("a group may store {quota} artifacts at most"),
+            Self::Writing => format!("{quota} bytes at most are stored at once, {bytes}"),
+        }
+    }
 }
 
 impl From<io::Error> for StoreError {
@@ -295,22 +326,23 @@ impl Store {
         Ok(found.is_some())
     }
 
+    /// Removes several, such as the parts of a result that could not be stored whole. What cannot be removed now is
+    /// tried again when the store is opened next.
+    pub fn forget(&self, ids: &[ArtifactId]) {
+        if !self.shared.writable {
+            return;
+        }
+        for id in ids {
+            let found = self.shared.index.lock().remove(id);
+            if found.is_some() {
+                self.shared.erase(id).ok();
+            }
+        }
+    }
+
     /// Removes what has expired at `now`; says how many.
     pub fn sweep(&self, now: SystemTime) -> usize {
-        if !self.shared.writable {
-            return 0;
-        }
-        let mut index = self.shared.index.lock();
-        let expired = index.expired(millis(now));
-        for id in &expired {
-            index.remove(id);
-        }
-        drop(index);
-        for id in &expired {
-            // What cannot be removed now is tried again when the store is opened next.
-            self.shared.erase(id).ok();
-        }
-        expired.len()
+        if self.shared.writable { self.shared.sweep(now) } else { 0 }
     }
 
     /// The content, to be read in whatever way.
@@ -344,6 +376,28 @@ impl Shared {
         self.folder.join(format!("{id}.json"))
     }
 
+    pub(super) fn sweep(&self, now: SystemTime) -> usize {
+        let expired = self.index.lock().take_expired(millis(now));
+        for id in &expired {
+            // What cannot be removed now is tried again when the store is opened next.
+            self.erase(id).ok();
+        }
+        expired.len()
+    }
+
+    /// Makes the folder again that somebody has removed, and forgets what was in it.
+    pub(super) fn make_again(&self) -> io::Result<()> {
+        make_folder(&self.folder)?;
+        let mut index = self.index.lock();
+        let all: Vec<ArtifactId> = index.iter().map(|it| it.id.clone()).collect();
+        for id in all {
+            if matches!(fs::exists(self.data(&id)), Ok(false)) {
+                index.remove(&id);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes the files away. What is known of it first: content alone is cleaned up at the next start.
     pub(super) fn erase(&self, id: &ArtifactId) -> io::Result<()> {
         let gone = |path: &Path| match fs::remove_file(path) {
@@ -351,93 +405,6 @@ impl Shared {
             _ => Ok(()),
         };
         gone(&self.meta(id)).and(gone(&self.data(id)))
-    }
-}
-
-/// What lies in the folder, by what it looks like.
-#[derive(Default)]
-struct Found {
-    metas: std::collections::BTreeSet<ArtifactId>,
-    datas: Vec<ArtifactId>,
-    parts: Vec<String>,
-    foreign: Vec<String>,
-}
-
-impl Found {
-    fn sort_in(&mut self, entry: &fs::DirEntry) {
-        let name = entry.file_name();
-        let shown = name.to_string_lossy().into_owned();
-        // A link could lead anywhere.
-        let file = entry.file_type().is_ok_and(|it| it.is_file());
-        let parts = shown.split_once('.').filter(|_| file);
-        let ours = parts.and_then(|(id, kind)| Some((ArtifactId::from_str(id).ok()?, kind)));
-        match ours {
-            Some((id, "json")) => {
-                self.metas.insert(id);
-            }
-            Some((id, "data")) => self.datas.push(id),
-            Some((_, "data.part" | "json.part")) => self.parts.push(shown),
-            // Put there by ourselves, see `set_aside`.
-            Some((_, "damaged")) => {}
-            _ => self.foreign.push(shown.chars().take(100).collect()),
-        }
-    }
-}
-
-/// Why something in the folder cannot be used.
-#[derive(Debug, thiserror::Error)]
-enum Damage {
-    #[error("its content is gone")]
-    Gone,
-    #[error("its content has {found} bytes instead of {expected}")]
-    Size { found: u64, expected: u64 },
-    #[error("what is known of it cannot be read")]
-    Unreadable,
-}
-
-fn read_meta(folder: &Path, id: &ArtifactId) -> Result<Artifact, Damage> {
-    let mut text = Vec::new();
-    let read = File::open(folder.join(format!("{id}.json")))
-        .and_then(|file| file.take(MAX_META).read_to_end(&mut text));
-    match read {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Damage::Gone),
-        Err(_) => return Err(Damage::Unreadable),
-        Ok(_) => {}
-    }
-    let artifact: Artifact = serde_json::from_slice(&text).map_err(|_why| Damage::Unreadable)?;
-    if artifact.id != *id {
-        return Err(Damage::Unreadable);
-    }
-    let data = fs::symlink_metadata(folder.join(format!("{id}.data")));
-    let data = data.map_err(|_why| Damage::Gone)?;
-    let (found, expected) = (data.len(), artifact.size_bytes);
-    if !data.is_file() {
-        return Err(Damage::Gone);
-    }
-    if found == expected { Ok(artifact) } else { Err(Damage::Size { found, expected }) }
-}
-
-/// Removes what has no content any more; what has some is kept under another name, for whoever wants to see it.
-fn set_aside(folder: &Path, id: &ArtifactId, damage: &Damage, writable: bool) -> String {
-    if !writable {
-        return format!("`{id}`: {damage}");
-    }
-    let (meta, data) = (folder.join(format!("{id}.json")), folder.join(format!("{id}.data")));
-    let done =
-        match damage {
-            Damage::Gone => fs::remove_file(meta).map(|()| "removed".to_owned()),
-            Damage::Size { .. } | Damage::Unreadable => {
-                fs::rename(data, folder.join(format!("{id}.damaged")))
-                    .or_else(|error| {
-                        if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
-                    })
-                    .and_then(|()| fs::remove_file(meta))
-                    .map(|()| format!("set aside as `{id}.damaged`"))
-            }
-        };
-    match done {
-        Ok(done) => format!("`{id}`: {damage}: {done}"),
-        Err(error) => format!("`{id}`: {damage}; cannot be set aside: {error}"),
     }
 }
 

@@ -7,6 +7,7 @@ use std::io::{self, Read, SeekFrom};
 
 use super::{
     Content, Piece, PieceError, ReadLimits, Selector,
+    format::{is_named_text, reads_as_text},
     piece::{Body, Unit},
     selector::Range,
 };
@@ -78,9 +79,12 @@ fn take(content: &mut dyn Content, count: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What plain text is called.
-fn text_type(media_type: &str) -> &str {
-    if media_type.starts_with("text/") { media_type } else { "text/plain" }
+const NO_TEXT: &str = "this is not text: its bytes are given as they are";
+
+/// What text is called: the whole of something what that is called, a part of it plain.
+fn text_type(media_type: &str, whole: bool) -> &str {
+    let keeps = media_type.starts_with("text/") || (whole && !media_type.is_empty());
+    if keeps { media_type } else { "text/plain" }
 }
 
 pub(super) fn head(
@@ -90,19 +94,43 @@ pub(super) fn head(
     offset: u64,
     limits: &ReadLimits,
 ) -> Result<Piece, PieceError> {
-    let size = size(content, offset)?;
+    let size = size(content, 0)?;
     let offset = offset.min(size);
+    if !reads_as_text(content, media_type)? {
+        return head_bytes(content, media_type, chars, offset, limits);
+    }
+    content.seek(SeekFrom::Start(offset))?;
     let wanted = usize::try_from(chars.saturating_mul(4)).unwrap_or(usize::MAX);
     let bytes = take(content, wanted.min(limits.max_bytes))?;
     let more = offset + (bytes.len() as u64) < size;
     let shown = Shown::of(&bytes, chars, limits.max_bytes, more);
+    // It began like text.
+    if shown.lossy && !media_type.is_empty() && !is_named_text(media_type) {
+        return head_bytes(content, media_type, chars, offset, limits);
+    }
     let to = offset + shown.used as u64;
     let next = Selector::Head { chars, offset: to };
     let note = shown.note();
-    Ok(Piece::text(shown.text, text_type(media_type), Unit::Bytes)
+    let kind = text_type(media_type, offset == 0 && to == size);
+    Ok(Piece::text(shown.text, kind, Unit::Bytes)
         .place(offset, to, Some(size))
         .next((to < size && offset < to).then_some(next))
         .note(note))
+}
+
+/// The same of what is no text.
+fn head_bytes(
+    content: &mut dyn Content,
+    media_type: &str,
+    count: u64,
+    offset: u64,
+    limits: &ReadLimits,
+) -> Result<Piece, PieceError> {
+    let range = Range::new(offset, offset.saturating_add(count));
+    let piece = bytes(content, media_type, range, limits)?;
+    let more = piece.from < piece.to && piece.total.is_some_and(|it| piece.to < it);
+    let next = Selector::Head { chars: count, offset: piece.to };
+    Ok(piece.next(more.then_some(next)).note(Some(NO_TEXT)))
 }
 
 pub(super) fn tail(
@@ -137,7 +165,8 @@ pub(super) fn tail(
     let note = cut.then(|| {
         format!("fewer than {chars} characters: a piece has {} bytes at most", limits.max_bytes)
     });
-    Ok(Piece::text(text.to_owned(), text_type(media_type), Unit::Bytes)
+    let kind = text_type(media_type, from == 0 && !whole.lossy);
+    Ok(Piece::text(text.to_owned(), kind, Unit::Bytes)
         .place(from, size, Some(size))
         .note(note)
         .note(whole.note()))
@@ -199,7 +228,8 @@ pub(super) fn lines(
     let (note, more) = (shown.note(), to < end && !used.is_empty());
     let split =
         (0 < skip).then(|| format!("line {to} is longer than a piece and goes on in the next"));
-    Ok(Piece::text(shown.text, text_type(media_type), Unit::Lines)
+    let all = begin == 0 && used.len() as u64 == size && !shown.lossy;
+    Ok(Piece::text(shown.text, text_type(media_type, all), Unit::Lines)
         .place(start, to, Some(total))
         .next(more.then_some(next))
         .note(split)

@@ -88,14 +88,12 @@ fn cure(selector: &Selector) -> &'static str {
             "name more of the path, or ask for less of an array, such as [0:1000]"
         }
         Selector::Grep { .. } => {
-            "a simpler expression will do, or `lines` or `head` with `offset` near the place"
+            "a simpler expression may do; `head` with `offset` reads any place"
         }
         Selector::Rows { .. } | Selector::Aggregate(_) | Selector::Keys { .. } => {
-            "`head` with `offset` reads any place of it at once; `path` or `rows` from 0 on the beginning"
+            "what is near the beginning comes at once; `head` with `offset` reads any place"
         }
-        Selector::Lines { .. } => {
-            "`head` with `offset`, `tail` or `bytes` read any place of it at once"
-        }
+        Selector::Lines { .. } => "`tail`, or `head` with `offset`, read any place at once",
         Selector::Head { .. } | Selector::Tail { .. } | Selector::Bytes { .. } => {
             "try again, or ask for less"
         }

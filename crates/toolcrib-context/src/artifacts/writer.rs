@@ -5,6 +5,7 @@ use std::{
     io::{self, BufWriter, Write},
     path::PathBuf,
     sync::Arc,
+    time::SystemTime,
 };
 
 use sha2::{Digest, Sha256};
@@ -24,8 +25,15 @@ pub struct Writer {
 impl Writer {
     pub(super) fn new(shared: Arc<Shared>, artifact: Artifact) -> Result<Self, StoreError> {
         let path = shared.folder.join(format!("{}.data.part", artifact.id));
-        let file = create(&path)?;
-        let parts = Parts { shared: Arc::clone(&shared), paths: vec![path], written: 0 };
+        let file = match create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                shared.make_again()?;
+                create(&path)
+            }
+            created => created,
+        }?;
+        let owner = artifact.owner.clone();
+        let parts = Parts { shared: Arc::clone(&shared), owner, paths: vec![path], written: 0 };
         let out = BufWriter::with_capacity(64 * 1024, file);
         Ok(Self { shared, artifact, out, hash: Sha256::new(), parts })
     }
@@ -77,8 +85,10 @@ impl Writer {
         file.write_all(&text)?;
         file.sync_all()?;
         drop(file);
+        // What has expired is in nobody's way.
+        self.shared.sweep(SystemTime::now());
         let (owner, size) = (self.artifact.owner.clone(), self.artifact.size_bytes);
-        let victims = self.shared.index.lock().reserve(&owner, size, &self.shared.limits)?;
+        let victims = self.shared.index.lock().reserve(&self.artifact, &self.shared.limits)?;
         for victim in victims {
             // What cannot be removed now is tried again when the store is opened next.
             self.shared.erase(&victim.id).ok();
@@ -126,6 +136,7 @@ impl std::fmt::Debug for Writer {
 /// Files that have no name yet.
 struct Parts {
     shared: Arc<Shared>,
+    owner: String,
     paths: Vec<PathBuf>,
     written: u64,
 }
@@ -137,12 +148,8 @@ impl Parts {
         if limits.max_bytes < self.written + more {
             return Err(full(StoreError::TooLarge { limit: limits.max_bytes }));
         }
-        let mut index = self.shared.index.lock();
         // The disk holds twice the quota at most, however many write at once.
-        if limits.quota_bytes < index.in_flight + more {
-            return Err(full(StoreError::Full { size: more, quota: limits.quota_bytes }));
-        }
-        index.in_flight += more;
+        self.shared.index.lock().write(&self.owner, more, limits).map_err(full)?;
         self.written += more;
         Ok(())
     }
@@ -150,7 +157,7 @@ impl Parts {
 
 impl Drop for Parts {
     fn drop(&mut self) {
-        self.shared.index.lock().in_flight -= self.written;
+        self.shared.index.lock().written(&self.owner, self.written);
         for path in &self.paths {
             // What is left is cleaned up when the store is opened next.
             fs::remove_file(path).ok();

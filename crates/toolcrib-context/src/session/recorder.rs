@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, DirBuilder, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -21,11 +21,18 @@ pub struct RecordLimits {
     pub quota: u64,
     /// What one file may have; a client that says more gets a second one.
     pub largest: u64,
+    /// How many files there may be; the oldest go first.
+    pub files: usize,
 }
 
 impl Default for RecordLimits {
     fn default() -> Self {
-        Self { keep: Duration::from_secs(30 * 86_400), quota: 1 << 30, largest: 64 << 20 }
+        Self {
+            keep: Duration::from_secs(30 * 86_400),
+            quota: 1 << 30,
+            largest: 64 << 20,
+            files: 10_000,
+        }
     }
 }
 
@@ -41,6 +48,8 @@ pub struct Recorder {
     files: HashMap<String, (PathBuf, u64)>,
     /// How much was added since the folder was last looked through.
     added: u64,
+    /// How many files were made since.
+    made: usize,
     swept: SystemTime,
 }
 
@@ -53,7 +62,7 @@ impl Recorder {
         }
         let swept = SystemTime::UNIX_EPOCH;
         let (folder, files) = (folder.to_owned(), HashMap::new());
-        let mut recorder = Self { folder, limits, files, added: 0, swept };
+        let mut recorder = Self { folder, limits, files, added: 0, made: 0, swept };
         recorder.sweep(SystemTime::now())?;
         Ok(recorder)
     }
@@ -72,10 +81,12 @@ impl Recorder {
         if !self.files.contains_key(client) {
             let path = self.new_file(client, stamp)?;
             self.files.insert(client.to_owned(), (path, 0));
+            self.made += 1;
         }
         let Some((path, has)) = self.files.get_mut(client) else { return Ok(()) };
         let mut options = OpenOptions::new();
-        let written = options.append(true).create(true).mode(0o600).open(&*path);
+        options.append(true).create(true).mode(0o600);
+        let written = opened(&options, path);
         if let Err(error) = written.and_then(|mut it| it.write_all(lines)) {
             // Half a line may be there; what comes next must not be glued to it.
             self.files.remove(client);
@@ -85,7 +96,8 @@ impl Recorder {
         self.added += size;
         let now = SystemTime::now();
         let hour = now.duration_since(self.swept).is_ok_and(|it| 3600 <= it.as_secs());
-        if hour || self.limits.quota / 16 < self.added {
+        let many = self.limits.files / 16 < self.made;
+        if hour || many || self.limits.quota / 16 < self.added {
             self.sweep(now)?;
         }
         Ok(())
@@ -102,7 +114,8 @@ impl Recorder {
             let more = if number == 1 { String::new() } else { format!("-{number}") };
             let path = self.folder.join(format!("{begin}{more}.jsonl"));
             let mut options = OpenOptions::new();
-            match options.write(true).create_new(true).mode(0o600).open(&path) {
+            options.write(true).create_new(true).mode(0o600);
+            match opened(&options, &path) {
                 Ok(_) => return Ok(path),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -111,11 +124,17 @@ impl Recorder {
         Err(io::Error::other("too many files of one second"))
     }
 
-    /// Removes what is too old, and the oldest of what is too much.
+    /// Removes what is too old, and the oldest of what is too much. What cannot be removed stays, and is tried again
+    /// the next time.
     pub fn sweep(&mut self, now: SystemTime) -> io::Result<()> {
-        (self.added, self.swept) = (0, now);
+        (self.added, self.made, self.swept) = (0, 0, now);
+        let entries = match fs::read_dir(&self.folder) {
+            // Somebody has removed it; it is made again when there is something to write.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
         let mut found = Vec::new();
-        for entry in fs::read_dir(&self.folder)? {
+        for entry in entries {
             let entry = entry?;
             let ours = entry.path().extension().is_some_and(|it| it == "jsonl");
             let Ok(about) = entry.metadata() else { continue };
@@ -126,19 +145,36 @@ impl Recorder {
         }
         found.sort();
         let mut total: u64 = found.iter().map(|(_, _, size)| size).sum();
+        let mut count = found.len();
         for (time, path, size) in found {
             let old = now.duration_since(time).is_ok_and(|it| self.limits.keep < it);
-            if !old && total <= self.limits.quota {
+            if !old && total <= self.limits.quota && count <= self.limits.files {
                 break;
             }
-            total -= size;
-            self.files.retain(|_, (it, _)| *it != path);
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
+            let gone = match fs::remove_file(&path) {
+                Err(error) => error.kind() == io::ErrorKind::NotFound,
+                Ok(()) => true,
+            };
+            if gone {
+                total -= size;
+                count -= 1;
+                self.files.retain(|_, (it, _)| *it != path);
             }
         }
         Ok(())
+    }
+}
+
+/// Opens a file; where somebody has removed the folder, that is made again first.
+fn opened(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if let Some(folder) = path.parent() {
+                DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            }
+            options.open(path)
+        }
+        opened => opened,
     }
 }
 
@@ -182,7 +218,12 @@ mod tests {
     #[test]
     fn what_is_too_old_or_too_much_goes() {
         let folder = folder("recorder-sweep");
-        let limits = RecordLimits { quota: 100, keep: Duration::from_secs(60), largest: 1000 };
+        let limits = RecordLimits {
+            quota: 100,
+            keep: Duration::from_secs(60),
+            largest: 1000,
+            ..RecordLimits::default()
+        };
         let mut recorder = Recorder::open(&folder, limits).unwrap();
         fs::write(folder.join("notes.txt"), [b'x'; 500]).unwrap();
         for (number, client) in ["a", "b", "c"].into_iter().enumerate() {
@@ -197,6 +238,38 @@ mod tests {
         assert_eq!(names(&files(&folder)), ["notes.txt", "t-b.jsonl", "t-c.jsonl"]);
         recorder.sweep(SystemTime::now() + Duration::from_secs(45)).unwrap();
         assert_eq!(names(&files(&folder)), ["notes.txt", "t-c.jsonl"]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_was_removed_is_made_again() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = folder("recorder-again");
+        let mut recorder = Recorder::open(&folder, RecordLimits::default()).unwrap();
+        recorder.write("a", "t", b"1\n").unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        recorder.sweep(SystemTime::now()).unwrap();
+        assert!(!folder.exists());
+        // For a client that is known, and for a new one.
+        recorder.write("a", "t", b"2\n").unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::remove_dir_all(&folder).unwrap();
+        recorder.write("b", "t", b"3\n").unwrap();
+        assert_eq!(files(&folder), [("t-b.jsonl".to_owned(), 2)]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn there_are_only_so_many_files() {
+        let folder = folder("recorder-many");
+        let limits = RecordLimits { files: 20, ..RecordLimits::default() };
+        let mut recorder = Recorder::open(&folder, limits).unwrap();
+        for client in 0..50 {
+            recorder.write(&format!("c{client}"), "t", b"1\n").unwrap();
+            assert!(files(&folder).len() <= 22, "{}", files(&folder).len());
+        }
+        assert!(files(&folder).iter().any(|(name, _)| name == "t-c49.jsonl"));
+        assert!(!files(&folder).iter().any(|(name, _)| name == "t-c0.jsonl"));
         fs::remove_dir_all(folder).unwrap();
     }
 }

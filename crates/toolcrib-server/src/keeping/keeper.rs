@@ -254,12 +254,7 @@ impl<'a> Keeper<'a> {
     /// A part as it came, with whatever was put aside of it.
     fn write_whole(&self, at: usize, raw: &str, out: &mut Tee) -> io::Result<()> {
         match self.aside.filter(|_| !self.fields_aside(at).is_empty()) {
-            Some(result) => {
-                let whole = result.inflate(super::MOST_WHOLE)?;
-                let content = member(whole.as_bytes(), "content").unwrap_or_default();
-                let parts: Vec<&RawValue> = serde_json::from_slice(&whole.as_bytes()[content])?;
-                out.write_all(parts.get(at).map_or("null", |it| it.get()).as_bytes())
-            }
+            Some(result) => result.write_part(at, out),
             None => out.write_all(raw.as_bytes()),
         }
     }

@@ -11,7 +11,12 @@ use toolcrib_wire::{Field, Place, Spooled, SpooledPart};
 /// What was put aside, for whoever deals with it.
 pub(super) fn put(spooled: Arc<Spooled>) -> Arc<dyn Aside> {
     let parts = spooled.parts.iter();
-    let parts = parts.map(|it| AsidePart { place: place(it.place), at: it.at, size: it.size });
+    let parts = parts.map(|it| AsidePart {
+        place: place(it.place),
+        at: it.at,
+        within: it.within,
+        size: it.size,
+    });
     Arc::new(Put { parts: parts.collect(), spooled })
 }
 

@@ -1,8 +1,14 @@
 //! That a message which is sifted is the message that came: as strictly read, and with nothing lost.
 
-use std::{io::Read, path::PathBuf, sync::LazyLock};
+mod random;
 
-use proptest::prelude::*;
+use std::{fs, fs::File, io::Read, path::PathBuf, sync::LazyLock};
+
+use nix::{
+    fcntl::{FcntlArg, SealFlag, fcntl},
+    sys::memfd::{MFdFlags, memfd_create},
+};
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -10,7 +16,7 @@ use super::*;
 /// Where files go in these tests. They have no names, so all share it.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = std::env::temp_dir().join(format!("toolcrib-sift-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).unwrap();
     folder
 });
 
@@ -18,19 +24,22 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
 const PART: usize = 12;
 
 fn spool() -> Spool {
-    Spool { part: PART, ..Spool::new(&*FOLDER) }
+    Spool { part: PART, step: 7, ..Spool::new(&*FOLDER) }
 }
 
 /// What becomes of a text that comes in pieces of these sizes, over and over.
 fn sift(text: &[u8], sizes: &[usize]) -> Message {
-    let mut sifter = Sifter::new(spool(), 1_000_000);
+    sift_with(Sifter::new(spool(), 1_000_000), text, sizes).unwrap()
+}
+
+fn sift_with(mut sifter: Sifter, text: &[u8], sizes: &[usize]) -> Result<Message, SiftError> {
     let (mut rest, mut sizes) = (text, sizes.iter().cycle());
     while !rest.is_empty() {
         let (piece, left) = rest.split_at((*sizes.next().unwrap()).clamp(1, rest.len()));
-        sifter.feed(piece).unwrap();
+        sifter.feed(piece)?;
         rest = left;
     }
-    sifter.finish()
+    Ok(sifter.finish())
 }
 
 fn parts(message: &Message) -> &[crate::spool::SpooledPart] {
@@ -71,6 +80,24 @@ fn inflated(message: &Message) -> String {
     String::from_utf8(whole).unwrap()
 }
 
+/// Every part that was put aside knows in which part of `content` it stood.
+fn check_within(message: &Message) {
+    let Some(result) = json::member(&message.text, "result") else { return };
+    let result = &message.text[result];
+    for part in parts(message) {
+        let begin = match part.place {
+            Place::Structure => json::member(result, "structuredContent").unwrap().start,
+            Place::Content(number, _) => {
+                let content = json::member(result, "content").unwrap();
+                let members = json::members(&result[content.clone()]);
+                content.start + members[number].1.start
+            }
+        };
+        assert_eq!(part.within, begin);
+        assert!(begin <= part.at);
+    }
+}
+
 /// What a part says, according to another reader.
 fn said_otherwise(part: &crate::spool::SpooledPart) -> String {
     let mut written = String::new();
@@ -95,6 +122,7 @@ fn check(result: &str, expected: &[(Place, &str)]) {
             expected.iter().map(|(place, text)| (*place, (*text).to_owned())).collect();
         assert_eq!(found, expected, "{size}");
         assert_eq!(inflated(&message), text, "{size}");
+        check_within(&message);
     }
 }
 
@@ -272,178 +300,109 @@ fn a_message_is_bounded_in_memory_and_on_disk() {
     assert_eq!(error, "it sent a message of over 1000 bytes, the limit");
 }
 
-#[test]
-fn where_nothing_can_be_put_aside_the_answer_says_so() {
-    let text = r#"{"jsonrpc":"2.0","result":{"content":[{"text":"0123456789ab"}],"structuredContent":[1,2,3,4,5,6,7]},"id":7}"#;
+const ANSWER: &str = r#"{"jsonrpc":"2.0","result":{"content":[{"text":"0123456789ab"},{"text":"\u00e9\/ cdefghijkl","data":"ABCDEFGHIJKLMNOP"}],"structuredContent":[1,2,3,4,5,6,7],"more":"0123456789abcdef"},"id":7}"#;
+
+/// What is left of it where everything large is lost.
+const REST: &str = r#"{"jsonrpc":"2.0","result":{"content":[{"text":""},{"text":"","data":""}],"structuredContent":null,"more":"0123456789abcdef"},"id":7}"#;
+
+/// The key that was read last counts, too.
+const SLACK: usize = "structuredContent".len();
+
+/// A sifter whose disk has room for so much.
+fn on_a_disk_of(room: u64, max_kept: usize) -> Sifter {
+    let file = File::from(memfd_create("disk", MFdFlags::MFD_ALLOW_SEALING).unwrap());
+    file.set_len(room).unwrap();
+    fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::F_SEAL_GROW)).unwrap();
+    let mut sifter = Sifter::new(spool(), max_kept);
+    sifter.writing = Some(Writing::on(file, sifter.spool.step));
+    sifter
+}
+
+fn without_a_folder(max_kept: usize) -> Sifter {
     let gone = Spool { folder: FOLDER.join("gone"), ..spool() };
-    let mut sifter = Sifter::new(gone, 1000);
-    text.as_bytes().chunks(9).for_each(|it| sifter.feed(it).unwrap());
-    let message = sifter.finish();
-    let Ok(Frame::Response { id: Some(id), answer }) = message.read() else { panic!() };
-    assert_eq!(id, Id::number(7));
-    let error = message.answer(answer).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "its answer is large, and cannot be put aside: No such file or directory (os error 2)"
-    );
+    Sifter::new(gone, max_kept)
 }
 
-fn any_json() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Into::into),
-        any::<i64>().prop_map(Into::into),
-        any::<f64>().prop_filter("finite", |it| it.is_finite()).prop_map(Into::into),
-        any::<String>().prop_map(Into::into),
-    ];
-    let key = || {
-        prop_oneof![
-            prop::sample::select(vec![
-                "result",
-                "content",
-                "structuredContent",
-                "text",
-                "data",
-                "resource",
-                "blob",
-                "id",
-            ])
-            .prop_map(ToOwned::to_owned),
-            any::<String>(),
-        ]
+#[test]
+fn all_parts_of_a_message_share_a_file() {
+    let folder = FOLDER.join("share");
+    fs::create_dir_all(&folder).unwrap();
+    let open = || {
+        let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let open = open.filter_map(|it| fs::read_link(it.path()).ok());
+        open.filter(|it| it.starts_with(&folder)).count()
     };
-    leaf.prop_recursive(6, 64, 6, move |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..6).prop_map(Into::into),
-            prop::collection::hash_map(key(), inner, 0..12)
-                .prop_map(|it| it.into_iter().collect::<serde_json::Map<_, _>>().into()),
-        ]
-    })
+    let parts_: Vec<Value> =
+        (0..300).map(|n| json!({ "text": format!("part number {n:06}") })).collect();
+    let text = json!({ "id": 7, "result": { "content": parts_ } }).to_string();
+    let sifter = Sifter::new(Spool { folder: folder.clone(), ..spool() }, 1_000_000);
+    let message = sift_with(sifter, text.as_bytes(), &[1000]).unwrap();
+    assert_eq!((parts(&message).len(), open()), (300, 1));
+    let readers: Vec<_> = parts(&message).iter().map(|it| (it.open(), it.open_raw())).collect();
+    assert_eq!((readers.len(), open()), (300, 1));
+    assert_eq!(said(&parts(&message)[299]), "part number 000299");
+    assert_eq!(inflated(&message), text);
+    drop((message, readers));
+    assert_eq!(open(), 0);
 }
 
-/// Something that is shaped as answers are, with anything in it.
-fn any_answer() -> impl Strategy<Value = Value> {
-    let text = || prop_oneof![any_json(), ".{0,40}".prop_map(Into::into)];
-    let part = (text(), text(), text(), text()).prop_map(|(text, data, inner, blob)| {
-        json!({ "type": "text", "text": text, "data": data,
-            "resource": { "uri": "a:b", "text": inner, "blob": blob } })
-    });
-    let parts = prop_oneof![prop::collection::vec(part, 0..4).prop_map(Value::from), any_json()];
-    let result = (parts, any_json(), any_json()).prop_map(|(content, structure, more)| {
-        json!({ "more": more, "content": content, "structuredContent": structure })
-    });
-    let result = prop_oneof![3 => result, 1 => any_json()];
-    let answer = result.prop_map(|it| json!({ "jsonrpc": "2.0", "id": 7, "result": it }));
-    prop_oneof![4 => answer, 1 => any_json()]
-}
-
-/// JSON as some write it: with spaces, and escapes where none are needed.
-fn written(value: &Value, pretty: bool, escapes: u8) -> String {
-    let text =
-        if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
-    let text = text.unwrap();
-    let units = |c: char| -> String {
-        let mut units = [0; 2];
-        c.encode_utf16(&mut units).iter().map(|it| format!("\\u{it:04X}")).collect()
-    };
-    let mut after_backslash = false;
-    let escape = |c: char| -> String {
-        let plain = !std::mem::take(&mut after_backslash);
-        after_backslash = plain && c == '\\';
-        match c {
-            '/' if plain && 0 < escapes => "\\/".to_owned(),
-            c if !c.is_ascii() && 0 < escapes => units(c),
-            // No word, number or escape has one of these.
-            'x' | 'z' if plain && 1 < escapes => units(c).to_lowercase(),
-            c => c.to_string(),
-        }
-    };
-    text.chars().map(escape).collect()
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
-
-    /// Whatever comes, in whatever pieces, is the same when everything is in its place again.
-    #[test]
-    fn nothing_is_lost(
-        value in any_answer(), pretty: bool, escapes in 0_u8..3,
-        sizes in prop::collection::vec(1_usize..40, 1..6),
-    ) {
-        let text = written(&value, pretty, escapes);
-        let message = sift(text.as_bytes(), &sizes);
-        prop_assert!(matches!(message.sifted, Some(Sifted::Aside(_))), "{:?} {}", message, text);
-        prop_assert!(json::scan(&message.text, |_, _| ()).is_ok());
-        prop_assert_eq!(inflated(&message), text);
-        for part in parts(&message) {
-            prop_assert_eq!(said(part), said_otherwise(part));
-        }
+/// Wherever the disk is full, and whatever there is room for in memory.
+#[test]
+fn what_cannot_be_put_aside_stays_in_memory() {
+    let disks = (0..70).map(Some).chain([None]);
+    for (room, size) in disks.flat_map(|room| [1, 5, 1000].map(|size| (room, size))) {
+        let sifter = |max_kept| match room {
+            Some(room) => on_a_disk_of(room, max_kept),
+            None => without_a_folder(max_kept),
+        };
+        let message = sift_with(sifter(ANSWER.len() + SLACK), ANSWER.as_bytes(), &[size]).unwrap();
+        assert_eq!(inflated(&message), ANSWER, "{room:?} {size}");
+        let Ok(Frame::Response { answer, .. }) = message.read() else { panic!() };
+        let answered = message.answer(answer).unwrap();
+        let aside = answered.aside.map_or(0, |it| it.parts.len());
+        // 12 bytes, then 19, 16 and 15.
+        let fit = [12, 31, 47, 62].iter().filter(|it| **it <= room.unwrap_or(0)).count();
+        assert_eq!(aside, fit, "{room:?} {size}");
     }
+}
 
-    /// What is damaged is refused if, and only if, it would be refused whole.
-    #[test]
-    fn as_strict_as_the_scanner(
-        value in any_answer(), pretty: bool, escapes in 0_u8..3,
-        damage in prop::collection::vec((any::<prop::sample::Index>(), damage()), 1..3),
-        sizes in prop::collection::vec(1_usize..40, 1..6),
-    ) {
-        let mut text = written(&value, pretty, escapes).into_bytes();
-        for (at, damage) in damage {
-            let at = at.index(text.len() + 1);
-            match damage {
-                Damage::Cut => text.truncate(at),
-                Damage::Insert(bytes) => drop(text.splice(at..at, bytes)),
-                Damage::Replace(byte) => text.iter_mut().skip(at).take(1).for_each(|it| *it = byte),
-                Damage::Remove => drop(text.splice(at..(at + 1).min(text.len()), [])),
+#[test]
+fn where_there_is_no_room_in_memory_either_the_answer_says_so() {
+    let causes = [
+        (None, "No such file or directory (os error 2)"),
+        (Some(0), "Operation not permitted (os error 1)"),
+        (Some(20), "Operation not permitted (os error 1)"),
+        (Some(50), "Operation not permitted (os error 1)"),
+    ];
+    for (room, cause) in causes {
+        for (max_kept, size) in (0..ANSWER.len()).flat_map(|it| [1, 5, 1000].map(|size| (it, size)))
+        {
+            let sifter = match room {
+                Some(room) => on_a_disk_of(room, max_kept),
+                None => without_a_folder(max_kept),
+            };
+            let message = match sift_with(sifter, ANSWER.as_bytes(), &[size]) {
+                Ok(message) => message,
+                // A part that may still turn out to be small is kept, too.
+                Err(error) => {
+                    assert!(
+                        max_kept < REST.len() + PART + SLACK,
+                        "{error} {room:?} {max_kept} {size}"
+                    );
+                    continue;
+                }
+            };
+            assert!(message.text.len() <= max_kept);
+            let Ok(Frame::Response { id: Some(id), answer }) = message.read() else { panic!() };
+            assert_eq!(id, Id::number(7));
+            match message.answer(answer) {
+                Ok(_) => assert_eq!(inflated(&message), ANSWER),
+                Err(error) => {
+                    assert_eq!(message.text, REST, "{room:?} {max_kept} {size}");
+                    let expected = format!("its answer is large, and cannot be put aside: {cause}");
+                    assert_eq!(error.to_string(), expected);
+                }
             }
         }
-        let message = sift(&text, &sizes);
-        let accepted = !matches!(message.sifted, Some(Sifted::Broken(_)));
-        prop_assert_eq!(accepted, json::scan(&text, |_, _| ()).is_ok(), "{:?} {:?}", message, String::from_utf8_lossy(&text));
     }
-
-    #[test]
-    fn no_bytes_make_it_panic(text: Vec<u8>, sizes in prop::collection::vec(1_usize..40, 1..6)) {
-        let accepted = !matches!(sift(&text, &sizes).sifted, Some(Sifted::Broken(_)));
-        prop_assert_eq!(accepted, json::scan(&text, |_, _| ()).is_ok());
-    }
-}
-
-#[derive(Debug, Clone)]
-enum Damage {
-    Cut,
-    Remove,
-    Replace(u8),
-    Insert(Vec<u8>),
-}
-
-fn damage() -> impl Strategy<Value = Damage> {
-    let tokens = [
-        "{",
-        "}",
-        "[",
-        "]",
-        ",",
-        ":",
-        "\"",
-        "\\",
-        "\\u",
-        "\\ud800",
-        "0",
-        "-",
-        ".",
-        "e",
-        "\n",
-        "\u{1}",
-        "null",
-        "\"text\":1,",
-        "é",
-    ];
-    prop_oneof![
-        Just(Damage::Cut),
-        Just(Damage::Remove),
-        any::<u8>().prop_map(Damage::Replace),
-        prop::sample::select(tokens.to_vec()).prop_map(|it| Damage::Insert(it.into())),
-        any::<u8>().prop_map(|it| Damage::Insert(vec![it])),
-    ]
 }

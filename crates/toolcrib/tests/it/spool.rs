@@ -1,19 +1,19 @@
 //! Results too large for memory: put aside while they come, over every transport, and whole for whoever
 //! does not ask for less.
 
+mod process;
+
 use std::{
-    env, fs,
+    fs,
     io::Read,
     path::Path,
-    process::{Command, Stdio},
-    sync::Arc,
     time::{Duration, Instant},
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 use toolcrib::{
     catalogue::{AsideField, AsidePlace, Blame, CallContext, CallError, Json, Source},
-    sources::mcp::{Client, ClientOptions, Filled, ServerConfig, Spool, Transport},
+    sources::mcp::{Client, ClientOptions, ServerConfig, Spool, Transport},
 };
 use toolcrib_testkit::{Act, Fault, Plan, Running, rows};
 
@@ -23,8 +23,13 @@ use crate::kit::{Folder, at, soon, stdio, text};
 const LARGE: usize = 12_000_000;
 
 fn client(config: ServerConfig, spool: Spool) -> Client {
+    client_with(config, spool, 100_000_000)
+}
+
+/// A client that keeps no more than this of a message in memory.
+fn client_with(config: ServerConfig, spool: Spool, max_frame: usize) -> Client {
     let options = ClientOptions::with_environment(&toolcrib::environment);
-    let client = Client::new(ClientOptions { spool: Some(spool), ..options });
+    let client = Client::new(ClientOptions { spool: Some(spool), max_frame, ..options });
     client.add_server(config).unwrap();
     client
 }
@@ -148,15 +153,39 @@ async fn what_is_put_back_is_what_came_to_the_byte() {
     }
 }
 
+/// Of a kind that nobody knows, what was put aside can be anywhere in a part: it can be had whole.
+#[tokio::test]
+async fn one_part_is_had_whole() {
+    let folder = Folder::new();
+    let large = r"\/ \u00e9 ".repeat(LARGE / 20);
+    let parts = [
+        r#"{"type":"text","text":"small"}"#.to_owned(),
+        format!(r#"{{ "type":"new","data":"{large}", "text": "{large}" ,"x":[1]}}"#),
+        format!(r#"{{"type":"new","resource":{{"uri":"a:b","blob":"{large}"}}}}"#),
+    ];
+    let result = format!(r#"{{"content":[ {} ]}}"#, parts.join(" , "));
+    let line = format!(r#"{{"jsonrpc":"2.0","id":$ID,"result":{result}}}"#);
+    let (configs, _running) = over_http(&Plan::legacy().tool("new", Act::Line(line))).await;
+    for config in configs {
+        let client = client(config, Spool::new(folder.path()));
+        let result = call(&client, "new").await.unwrap();
+        assert_eq!(result.aside().unwrap().parts().len(), 3);
+        for (number, expected) in parts.iter().enumerate() {
+            let mut found = Vec::new();
+            result.write_part(number, &mut found).unwrap();
+            assert!(found == expected.as_bytes(), "{number}");
+        }
+        assert!(result.write_part(3, &mut Vec::new()).is_err());
+        client.close().await;
+    }
+}
+
 #[tokio::test]
 async fn what_is_put_back_is_bounded_as_all_messages_are() {
     let folder = Folder::new();
     let (configs, _running) = everywhere(&Plan::legacy().tool("big", Act::Big(LARGE))).await;
     for config in configs {
-        let options = ClientOptions::with_environment(&toolcrib::environment);
-        let spool = Some(Spool::new(folder.path()));
-        let client = Client::new(ClientOptions { spool, max_frame: 10_000_000, ..options });
-        client.add_server(config).unwrap();
+        let client = client_with(config, Spool::new(folder.path()), 10_000_000);
         assert!(call(&client, "big").await.is_ok());
         let error = client.call_tool("s", "big", None).await.unwrap_err();
         assert!(matches!(error, CallError::Malformed { .. }), "{error}");
@@ -184,14 +213,31 @@ async fn more_than_may_be_put_aside_is_refused() {
     }
 }
 
-/// Where nothing can be put aside, that call fails and says why, and the next one works.
+#[tokio::test]
+async fn what_cannot_be_put_aside_stays_in_memory() {
+    let folder = Folder::new();
+    let plan = Plan::legacy().tool("big", Act::Big(LARGE)).tool("rows", Act::Rows(LARGE));
+    let (configs, _running) = everywhere(&plan).await;
+    for config in configs {
+        let client = client(config, Spool::new(folder.file("gone")));
+        let (big, rows_) =
+            (call(&client, "big").await.unwrap(), call(&client, "rows").await.unwrap());
+        assert!(big.aside().is_none() && rows_.aside().is_none());
+        assert!(big.as_str().contains(&"x".repeat(LARGE)));
+        assert!(rows_.as_str().contains(&rows(LARGE)));
+        assert!(text(&client, "big").await == "x".repeat(LARGE));
+        client.close().await;
+    }
+}
+
+/// Where there is no room in memory, either, that call fails and says why, and the next one works.
 #[tokio::test]
 async fn without_a_place_the_call_fails_and_the_connection_lives() {
     let folder = Folder::new();
     let plan = Plan::legacy().tool("big", Act::Big(LARGE)).tool("echo", Act::Echo);
     let (configs, _running) = everywhere(&plan).await;
     for config in configs {
-        let client = client(config, Spool::new(folder.file("gone")));
+        let client = client_with(config, Spool::new(folder.file("gone")), 10_000_000);
         for _ in 0..2 {
             let error = call(&client, "big").await.unwrap_err();
             assert_eq!(error.blame(), Blame::Gateway);
@@ -296,135 +342,4 @@ async fn a_call_that_is_given_up_half_way_leaves_nothing_behind() {
         client.close().await;
         soon("nothing is left open", || open_files(folder.path()) == 0);
     }
-}
-
-/// What the process below is to do.
-const ORDER: &str = "TOOLCRIB_TEST_READER";
-
-/// Reads a large result in a process of its own, whose memory nobody else uses, and tells what it took.
-#[tokio::test]
-#[ignore = "run by the tests below, as a process of their own"]
-async fn reader() {
-    let Ok(order) = env::var(ORDER) else { return };
-    let order: Value = serde_json::from_str(&order).unwrap();
-    let word = |key: &str| order[key].as_str().unwrap_or_default();
-    let mut config = match word("transport") {
-        "stdio" => ServerConfig::new("s", Transport::Stdio),
-        "http" => at("s", Transport::StreamableHttp, word("url")),
-        _ => at("s", Transport::Sse, word("url")),
-    };
-    if word("transport") == "stdio" {
-        config.command = Some(Filled::literal(word("program")));
-        config.args = vec![Filled::literal(word("argument"))];
-    }
-    config.timeout = Duration::from_secs(100);
-    let client = client(config, Spool::new(word("folder")));
-    assert_eq!(text(&client, "echo").await, "{}");
-    let (before, begin) = (peak(), Instant::now());
-    let told = match call(&client, "large").await {
-        Ok(result) => {
-            let took = begin.elapsed().as_millis();
-            let aside = Arc::clone(result.aside().unwrap());
-            let sums: Vec<_> = (0..aside.parts().len())
-                .map(|part| json!(sum(&mut *aside.open(part).unwrap())))
-                .collect();
-            json!({ "grew": peak() - before, "ms": took, "rest": result.as_str().len(), "sums": sums })
-        }
-        Err(error) => json!({ "error": error.to_string() }),
-    };
-    assert_eq!(text(&client, "echo").await, "{}");
-    client.close().await;
-    println!("told {told}");
-}
-
-/// The most memory that this process ever had, in kB.
-fn peak() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|it| it.starts_with("VmHWM:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-/// How much there is to read, and something that differs if any of it does.
-fn sum(from: &mut dyn Read) -> (u64, u64) {
-    let (mut size, mut sum) = (0, 0_u64);
-    let mut piece = vec![0; 1 << 16];
-    loop {
-        let read = from.read(&mut piece).unwrap();
-        if read == 0 {
-            return (size, sum);
-        }
-        for byte in &piece[..read] {
-            sum = sum.wrapping_mul(31).wrapping_add(u64::from(*byte));
-        }
-        size += read as u64;
-    }
-}
-
-fn run_reader(order: &Value, command: &mut Command) -> Value {
-    let output = command.env(ORDER, order.to_string()).stderr(Stdio::inherit()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let told = said.lines().find_map(|it| it.split_once("told ").map(|(_, told)| told.to_owned()));
-    serde_json::from_str(&told.unwrap_or_else(|| panic!("{said}"))).unwrap()
-}
-
-fn reader_command() -> (std::path::PathBuf, [&'static str; 4]) {
-    (env::current_exe().unwrap(), ["spool::reader", "--exact", "--ignored", "--nocapture"])
-}
-
-/// 100 MB, and 64 MiB: what the process may grow by.
-#[tokio::test]
-async fn a_result_of_100_mb_takes_little_memory() {
-    let size = 100_000_000;
-    let structure = rows(size);
-    for (act, expected) in [
-        (Act::Big(size), sum(&mut std::io::repeat(b'x').take(size as u64))),
-        (Act::Rows(size), sum(&mut structure.as_bytes())),
-    ] {
-        let plan = Plan::legacy().tool("echo", Act::Echo).tool("large", act);
-        let (_, running) = over_http(&plan).await;
-        let (program, argument) = plan.command();
-        let mut orders =
-            vec![json!({ "transport": "stdio", "program": program, "argument": argument })];
-        orders.extend(
-            running
-                .iter()
-                .zip(["http", "http", "sse"])
-                .map(|(it, transport)| json!({ "transport": transport, "url": it.url })),
-        );
-        for mut order in orders {
-            let folder = Folder::new();
-            order["folder"] = json!(folder.path());
-            let told = tokio::task::spawn_blocking(move || {
-                let (program, arguments) = reader_command();
-                let told = run_reader(&order, Command::new(program).args(arguments));
-                drop(folder);
-                println!("{} {told}", order["transport"]);
-                told
-            });
-            let told = told.await.unwrap();
-            assert_eq!(told["sums"], json!([expected]));
-            assert!(told["rest"].as_u64().unwrap() < 1000, "{told}");
-            assert!(told["grew"].as_u64().unwrap() < 64 * 1024, "{told}");
-        }
-    }
-}
-
-/// The folder is on a small disk of its own.
-#[test]
-fn a_full_disk_fails_the_call_and_nothing_else() {
-    let folder = Folder::new();
-    let mount = format!("mount -t tmpfs -o size=4m tmpfs '{}'", folder.path().display());
-    let may = Command::new("unshare").args(["-m", "sh", "-c", &mount]).status();
-    if !may.is_ok_and(|it| it.success()) {
-        println!("NOT RUN: a disk of one's own needs the right to mount one");
-        return;
-    }
-    let plan = Plan::legacy().tool("echo", Act::Echo).tool("large", Act::Big(LARGE));
-    let (program, argument) = plan.command();
-    let order = json!({ "transport": "stdio", "program": program, "argument": argument, "folder": folder.path() });
-    let (reader, arguments) = reader_command();
-    let script = format!("{mount} && exec '{}' {}", reader.display(), arguments.join(" "));
-    let told = run_reader(&order, Command::new("unshare").args(["-m", "sh", "-c", &script]));
-    let expected = "server `s`: its answer is large, and cannot be put aside: No space left on device (os error 28)";
-    assert_eq!(told, json!({ "error": expected }));
 }

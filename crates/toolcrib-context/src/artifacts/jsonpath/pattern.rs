@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder};
 use super::eval::{Eval, Stop};
 
 /// The largest automaton that an expression may become.
-const MAX_REGEX: usize = 256 << 10;
+const MAX_REGEX: usize = 1 << 20;
 
 /// How many expressions are kept ready.
 const MAX_KEPT: usize = 16;
@@ -49,7 +49,7 @@ impl Eval<'_, '_> {
 fn made(pattern: &str, whole: bool) -> Option<Regex> {
     let text = dots(pattern);
     let text = if whole { format!("^(?:{text})$") } else { text };
-    RegexBuilder::new(&text).size_limit(MAX_REGEX).dfa_size_limit(4 * MAX_REGEX).build().ok()
+    RegexBuilder::new(&text).size_limit(MAX_REGEX).dfa_size_limit(MAX_REGEX).build().ok()
 }
 
 /// In a pattern of RFC 9485 a dot stands for anything but a line feed or a carriage return.

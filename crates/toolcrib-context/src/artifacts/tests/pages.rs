@@ -23,7 +23,49 @@ fn joined(bytes: &[u8], first: Selector, max_bytes: usize) -> String {
     whole
 }
 
+#[test]
+fn what_is_read_whole_is_what_it_was() {
+    let json = r#"{"a": 1}"#;
+    for (query, kind) in [
+        ("", "application/json"),
+        ("lines=0:", "application/json"),
+        ("tail=99", "application/json"),
+        ("head=3", "text/plain"),
+        ("tail=3", "text/plain"),
+    ] {
+        let piece = ask(json, "application/json", query).unwrap();
+        assert_eq!(piece.media_type, kind, "{query}");
+        assert!(piece.as_text().is_some());
+    }
+    assert_eq!(ask("<p>", "text/html", "").unwrap().media_type, "text/html");
+    assert_eq!(ask("x", "", "").unwrap().media_type, "text/plain");
+    let pdf = b"%PDF-1.7\n\xe2\xe3\xcf\xd3\n1 0 obj\n".as_slice();
+    let piece = ask(pdf, "application/pdf", "").unwrap();
+    assert_eq!(
+        (piece.body, piece.media_type.as_str()),
+        (Body::Bytes(pdf.to_vec()), "application/pdf")
+    );
+    assert_eq!(piece.notes, ["this is not text: its bytes are given as they are"]);
+    // A text in another encoding is text still.
+    let latin = ask(b"caf\xe9".as_slice(), "text/plain", "").unwrap();
+    assert_eq!(latin.as_text(), Some("caf�"));
+}
+
 proptest! {
+    #[test]
+    fn no_text_comes_as_it_is(bytes in prop::collection::vec(any::<u8>(), 0..60), chars in 1_u64..9, text in "[a-z]{0,70}") {
+        // Also where only a later page shows that it is none.
+        let whole = [text.repeat(2000).as_bytes(), &bytes].concat();
+        let limits = ReadLimits { max_bytes: 70_000, ..ReadLimits::default() };
+        let first = Selector::Head { chars: chars * 10_000, offset: 0 };
+        let pages = pages(&mut Cursor::new(&whole), "image/png", first, &limits);
+        let parts = pages.iter().map(|it| match &it.body {
+            Body::Bytes(bytes) => bytes.as_slice(),
+            Body::Text(text) => text.as_bytes(),
+        });
+        prop_assert_eq!(parts.collect::<Vec<_>>().concat(), whole);
+    }
+
     #[test]
     fn lines(text in "([a-zäß😀]{0,9}\n?){0,12}", max in 8_usize..40) {
         let all = Selector::Lines { range: Range::default(), skip: 0 };

@@ -10,7 +10,9 @@ use std::{
 use proptest::prelude::*;
 
 use super::{Folder, of};
-use crate::artifacts::{Artifact, Limits, ReadLimits, Selector, Store, StoreError};
+use crate::artifacts::{
+    Artifact, ArtifactId, Limits, New, Quota, ReadLimits, Selector, Store, StoreError,
+};
 
 fn small() -> Limits {
     Limits {
@@ -18,6 +20,7 @@ fn small() -> Limits {
         owner_quota_bytes: 600,
         max_bytes: 500,
         max_count: 8,
+        owner_max_count: 6,
         keep: Duration::from_secs(3600),
     }
 }
@@ -125,8 +128,8 @@ fn what_has_expired_is_not_found_and_goes() {
     let (store, _) = Store::open(folder.path(), small()).unwrap();
     let mut brief = of("a");
     brief.keep = Some(Duration::ZERO);
-    let brief = store.put(brief, b"brief").unwrap();
     let long = store.put(of("a"), b"long").unwrap();
+    let brief = store.put(brief, b"brief").unwrap();
     assert_eq!(store.find(None, &brief.id), None);
     assert_eq!(store.list(None), std::slice::from_ref(&long));
     assert_eq!(store.sweep(SystemTime::now()), 1);
@@ -149,9 +152,111 @@ fn nobody_pushes_out_what_is_anothers() {
     assert_eq!(store.find(None, &mine[0].id), None);
     assert_eq!(store.find(None, &others.id), Some(others));
     let refused = store.put(of("third"), &[b't'; 200]).unwrap_err();
-    assert!(matches!(refused, StoreError::Full { size: 200, quota: 1000 }), "{refused}");
+    assert!(
+        matches!(refused, StoreError::Full { size: 200, quota: 1000, of: Quota::Bytes }),
+        "{refused}"
+    );
     // And what does not fit takes nothing with it.
     assert_eq!(store.list(None).len(), 3);
+}
+
+#[test]
+fn what_has_expired_is_in_nobodys_way() {
+    let folder = Folder::new();
+    let (store, _) = Store::open(folder.path(), small()).unwrap();
+    for owner in ["a", "b"] {
+        store.put(New { keep: Some(Duration::ZERO), ..of(owner) }, &[b'x'; 500]).unwrap();
+    }
+    let mine = store.put(of("me"), &[b'm'; 500]).unwrap();
+    assert_eq!(store.used_bytes(), 500);
+    assert_eq!(folder.names(), [format!("{}.data", mine.id), format!("{}.json", mine.id)]);
+}
+
+fn refused(stored: Result<Artifact, StoreError>) -> (Quota, String) {
+    match stored.unwrap_err() {
+        error @ StoreError::Full { of, .. } => (of, error.to_string()),
+        error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn nobody_has_all_places_and_a_refusal_names_its_limit() {
+    let folder = Folder::new();
+    let (store, _) = Store::open(folder.path(), small()).unwrap();
+    for _ in 0..20 {
+        store.put(of("many"), b"").unwrap();
+    }
+    assert_eq!(store.list(Some("many")).len(), 6);
+    for _ in 0..2 {
+        store.put(of("other"), b"").unwrap();
+    }
+    let (of_what, said) = refused(store.put(of("third"), b""));
+    assert_eq!((of_what, said.as_str()), (Quota::Count, "the store holds 8 artifacts at most"));
+    let limits = Limits { owner_max_count: 0, ..small() };
+    let (none, _) = Store::open(&folder.path().join("none"), limits).unwrap();
+    let (of_what, said) = refused(none.put(of("a"), b""));
+    assert_eq!(
+        (of_what, said.as_str()),
+        (Quota::GroupCount, "a group may store 0 artifacts at most")
+    );
+}
+
+#[test]
+fn one_that_writes_much_leaves_room_for_others_to_write() {
+    let folder = Folder::new();
+    let (store, _) = Store::open(folder.path(), small()).unwrap();
+    let begin = |owner: &str| store.begin(of(owner)).unwrap();
+    let full = |error: std::io::Error| refused(Err(error.into())).0;
+    let (mut first, mut second, mut other) = (begin("a"), begin("a"), begin("b"));
+    first.write_all(&[b'x'; 400]).unwrap();
+    assert_eq!(full(second.write_all(&[b'x'; 201]).unwrap_err()), Quota::GroupBytes);
+    second.write_all(&[b'x'; 200]).unwrap();
+    other.write_all(&[b'x'; 400]).unwrap();
+    let mut third = begin("c");
+    assert_eq!(full(third.write_all(b"x").unwrap_err()), Quota::Writing);
+    drop((first, second));
+    third.write_all(&[b'x'; 400]).unwrap();
+    assert_eq!(store.list(None).len(), 0);
+}
+
+#[test]
+fn parts_of_one_result_do_not_push_each_other_out() {
+    let folder = Folder::new();
+    let (store, _) = Store::open(folder.path(), small()).unwrap();
+    let part = |call: &str| New { call: call.to_owned(), ..of("me") };
+    let old = store.put(part("1"), &[b'x'; 250]).unwrap();
+    let first = store.put(part("2"), &[b'x'; 250]).unwrap();
+    let second = store.put(part("2"), &[b'x'; 250]).unwrap();
+    assert_eq!(store.find(None, &old.id), None);
+    let (of_what, said) = refused(store.put(part("2"), &[b'x'; 250]));
+    assert_eq!(of_what, Quota::GroupBytes);
+    assert_eq!(said, "a group may store 600 bytes at most, and 250 more would not fit");
+    let ids: Vec<ArtifactId> = [&first, &second].map(|it| it.id.clone()).into();
+    assert_eq!(store.list(None).len(), 2);
+    store.forget(&ids);
+    assert!(store.list(None).is_empty() && folder.names().is_empty());
+    // Calls without a name are not one call.
+    for _ in 0..5 {
+        store.put(part(""), &[b'x'; 250]).unwrap();
+    }
+    assert_eq!(store.list(None).len(), 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_was_removed_is_made_again() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new();
+    let inner = folder.path().join("data").join("artifacts");
+    let (store, _) = Store::open(&inner, small()).unwrap();
+    store.put(of("a"), &[b'x'; 500]).unwrap();
+    fs::remove_dir_all(folder.path().join("data")).unwrap();
+    let again = store.put(of("b"), &[b'x'; 500]).unwrap();
+    assert_eq!(fs::metadata(&inner).unwrap().permissions().mode() & 0o777, 0o700);
+    // What was in the old one takes no room.
+    assert_eq!(store.list(None), std::slice::from_ref(&again));
+    assert_eq!(store.used_bytes(), 500);
+    assert_eq!(text(&store, &again), "x".repeat(500));
 }
 
 #[test]
@@ -306,6 +411,8 @@ proptest! {
             }
             let sum: u64 = owners.values().sum();
             prop_assert_eq!(sum, store.used_bytes());
+            let most = now.iter().map(|a| now.iter().filter(|b| a.owner == b.owner).count()).max();
+            prop_assert!(most.unwrap_or_default() <= 6);
             prop_assert!(sum <= 1000 && now.len() <= 8 && owners.values().all(|it| *it <= 600));
             for it in before.iter().filter(|it| by.as_ref() != Some(&it.owner)) {
                 prop_assert!(now.contains(it), "another's went: {it:?}");
