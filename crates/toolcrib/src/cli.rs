@@ -245,7 +245,7 @@ pub(crate) enum ArtifactCommand {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReadArtifact {
-    /// Which, as `toolcrib artifact list` names it
+    /// Which, as `toolcrib artifact list` names it; or its URI, with the piece that this names
     pub(crate) id: String,
     /// The first characters [default: 2000]
     #[arg(long, value_name = "N")]
@@ -259,6 +259,9 @@ pub(crate) struct ReadArtifact {
     /// Lines
     #[arg(long, value_name = "A:B", allow_hyphen_values = true)]
     pub(crate) lines: Option<String>,
+    /// With --lines: leave out so many bytes of the first
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) skip: Option<u64>,
     /// Rows of CSV, elements of a JSON array (the one at --path), JSON lines
     #[arg(long, value_name = "A:B", allow_hyphen_values = true)]
     pub(crate) rows: Option<String>,
@@ -304,7 +307,7 @@ pub(crate) struct ReadArtifact {
     /// So many groups [default: 50]
     #[arg(long, value_name = "N")]
     pub(crate) top: Option<u64>,
-    /// Leave out so many matches, values or groups
+    /// Leave out so many matches, values or groups; with --path to one value, so many bytes of it
     #[arg(long, value_name = "N")]
     pub(crate) from: Option<u64>,
     /// Write it to a file; the whole, where no piece is asked for

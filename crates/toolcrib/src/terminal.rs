@@ -123,6 +123,27 @@ pub(crate) fn clean(text: &str) -> String {
     toolcrib_wire::text::plain(text.as_bytes())
 }
 
+/// The same of several lines.
+pub(crate) fn clean_lines(text: &str) -> String {
+    text.lines().map(clean).collect::<Vec<_>>().join("\n")
+}
+
+/// JSON, fit for a terminal, and the same JSON still: what is not fit stands in strings, and can be escaped there.
+pub(crate) fn clean_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let fit = c == '\n' || c == ' ' || clean(c.encode_utf8(&mut [0; 4])).starts_with(c);
+        if fit {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    out
+}
+
 /// Waits until no server is on its way any more; shows who is awaited while a person looks on.
 pub(crate) async fn wait_for(servers: &[Arc<Connection>]) {
     let begin = Instant::now();

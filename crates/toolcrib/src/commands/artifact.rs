@@ -8,12 +8,14 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Map, Value, json};
 use toolcrib_bus::{now_ms, rfc3339};
 use toolcrib_context::artifacts::{
     Artifact, ArtifactId, Body, Piece, PieceError, ReadLimits, Selector, Store, artifact_uri,
+    parse_artifact_uri,
 };
 
 use super::Failure;
@@ -24,6 +26,9 @@ use crate::{
 
 /// How much is printed at once. A person or a program asks for more than a model should.
 const MAX_PIECE: usize = 4 << 20;
+
+/// How long that may take. Whoever does not want to wait so long can end it.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) fn run(command: ArtifactCommand) -> Result<ExitCode, Failure> {
     match command {
@@ -114,8 +119,7 @@ fn span(millis: u64) -> String {
 }
 
 fn read(asked: &ReadArtifact) -> Result<ExitCode, Failure> {
-    let id: ArtifactId =
-        asked.id.parse().map_err(|error| Failure::unusable(format!("`{}`: {error}", asked.id)))?;
+    let (id, selector) = named(asked)?;
     let folder = folder(&asked.workspace)?;
     let artifact = open(&folder)?.and_then(|store| store.find(None, &id).map(|it| (store, it)));
     let Some((store, artifact)) = artifact else {
@@ -123,25 +127,46 @@ fn read(asked: &ReadArtifact) -> Result<ExitCode, Failure> {
         let failure = Failure::said_no(format!("there is no artifact `{id}`"));
         return Err(failure.hint(Some(hint.to_owned())));
     };
-    let words = words(asked);
-    if let (Some(out), true) = (&asked.out, words.is_empty()) {
+    if let (Some(out), None) = (&asked.out, &selector) {
         return copy(&store, &artifact, out);
     }
-    let selector =
-        Selector::try_from(words).map_err(|error| Failure::unusable(error.to_string()))?;
-    let limits = ReadLimits { max_bytes: MAX_PIECE, ..ReadLimits::default() };
+    let selector = selector.unwrap_or_default();
+    let deadline = Some(Instant::now() + PATIENCE);
+    let limits = ReadLimits { max_bytes: MAX_PIECE, deadline, ..ReadLimits::default() };
     let piece = store.read(&artifact, &selector, &limits)?;
     if let Some(out) = &asked.out {
         write(out, bytes(&piece))?;
     } else if asked.json {
-        terminal::print_raw(&format!("{:#}\n", json!(piece)))?;
+        let text = format!("{:#}\n", json!(piece));
+        let watched = terminal::is_watched();
+        terminal::print_raw(&if watched { terminal::clean_json(&text) } else { text })?;
     } else {
-        print(&piece)?;
+        terminal::print_bytes(&shown_piece(&piece, terminal::is_watched())?)?;
     }
     if !asked.json {
         remarks(&artifact, &piece);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Which artifact, and which piece of it if one is asked for.
+fn named(asked: &ReadArtifact) -> Result<(ArtifactId, Option<Selector>), Failure> {
+    let unusable = |error: &dyn std::fmt::Display| {
+        Failure::unusable(format!("`{}`: {error}", terminal::clean(&asked.id)))
+    };
+    let (id, said) = match parse_artifact_uri(&asked.id) {
+        Some(parsed) => parsed.map_err(|error| unusable(&error))?,
+        None => (asked.id.parse::<ArtifactId>().map_err(|error| unusable(&error))?, None),
+    };
+    let words = words(asked);
+    if words.is_empty() {
+        return Ok((id, said));
+    }
+    if said.is_some() {
+        return Err(unusable(&"it says already which piece; leave out the options, or its query"));
+    }
+    let selector = Selector::try_from(words);
+    Ok((id, Some(selector.map_err(|error| Failure::unusable(error.to_string()))?)))
 }
 
 /// The selector, as a model would write it.
@@ -157,6 +182,7 @@ fn words(asked: &ReadArtifact) -> Map<String, Value> {
     add("tail", asked.tail.map(Value::from));
     add("offset", asked.offset.map(Value::from));
     add("lines", text(&asked.lines));
+    add("skip", asked.skip.map(Value::from));
     add("rows", text(&asked.rows));
     add("bytes", text(&asked.bytes));
     add("keys", text(&asked.keys));
@@ -212,17 +238,23 @@ fn bytes(piece: &Piece) -> &[u8] {
 }
 
 /// For a person: nothing that a terminal would take for an order. For a program: as it is.
-fn print(piece: &Piece) -> io::Result<()> {
-    let text = match &piece.body {
-        Body::Text(text) => text,
-        Body::Bytes(bytes) => return terminal::print_bytes(bytes),
-    };
-    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    if terminal::is_watched() {
-        let lines: Vec<String> = text.lines().map(terminal::clean).collect();
-        return terminal::print(&format!("{}\n", lines.join("\n")));
+fn shown_piece(piece: &Piece, watched: bool) -> Result<Vec<u8>, Failure> {
+    match &piece.body {
+        Body::Text(text) if watched => {
+            Ok(format!("{}\n", terminal::clean_lines(text)).into_bytes())
+        }
+        Body::Text(text) => {
+            let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            Ok(format!("{text}{end}").into_bytes())
+        }
+        Body::Bytes(_) if watched => {
+            let kind = terminal::clean(&piece.media_type);
+            let hint = "write it to a file with --out FILE, or into a pipe";
+            Err(Failure::said_no(format!("bytes of {kind} are nothing for a terminal"))
+                .hint(Some(hint.to_owned())))
+        }
+        Body::Bytes(bytes) => Ok(bytes.clone()),
     }
-    terminal::print_raw(&format!("{text}{end}"))
 }
 
 /// Where the piece stands, and how to go on.
@@ -237,5 +269,69 @@ fn remarks(artifact: &Artifact, piece: &Piece) {
     if let Some(next) = &piece.next {
         let uri = artifact_uri(&artifact.id, Some(next));
         terminal::remark(&format!("more at {}", styled(DIM, &uri)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use toolcrib_context::artifacts::read_piece;
+
+    use super::*;
+    use crate::cli::{Args, Command};
+
+    /// What is read where this is typed.
+    fn meant(typed: &[&str]) -> Result<(String, Option<Selector>), Failure> {
+        let line = ["toolcrib", "artifact", "read"].iter().chain(typed);
+        match Args::try_parse_from(line).unwrap().command {
+            Command::Artifact { what: ArtifactCommand::Read(asked) } => {
+                named(&asked).map(|(id, selector)| (id.to_string(), selector))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_the_rest_can_be_typed() {
+        let id = ArtifactId::random().unwrap();
+        let next = [
+            "lines=0:5&skip=4194304",
+            "head=2000&offset=7",
+            "path=$.a&from=9",
+            "grep=a%20b&context=2&from=3",
+            "sum=a&group_by=b&from=50",
+        ];
+        for query in next {
+            let selector = Selector::from_query(query).unwrap();
+            let uri = artifact_uri(&id, Some(&selector));
+            let found = meant(&[&uri]).unwrap();
+            assert_eq!(found, (id.to_string(), Some(selector)), "{query}");
+        }
+        let id = id.to_string();
+        assert_eq!(meant(&[&id]).unwrap(), (id.clone(), None));
+        let uri = format!("toolcrib://artifact/{id}");
+        assert_eq!(meant(&[&uri]).unwrap(), (id.clone(), None));
+        let lines = Selector::from_query("lines=0:5&skip=7").unwrap();
+        let found = meant(&[&uri, "--lines", "0:5", "--skip", "7"]).unwrap();
+        assert_eq!(found, (id, Some(lines)));
+        let both = meant(&[&format!("{uri}?lines=0:5"), "--head", "3"]).unwrap_err();
+        assert!(format!("{both:?}").contains("it says already which piece"), "{both:?}");
+        assert!(meant(&[&format!("{uri}?nope=1")]).is_err());
+        assert!(meant(&["toolcrib://artifact/nope"]).is_err());
+    }
+
+    #[test]
+    fn a_terminal_gets_no_orders_and_no_bytes() {
+        let piece = |query: &str| {
+            let mut content = io::Cursor::new(b"a\x1b[2J\n\xc2\x9bb");
+            let selector = Selector::from_query(query).unwrap();
+            read_piece(&mut content, "text/plain", &selector, &ReadLimits::default()).unwrap()
+        };
+        let text = |watched| String::from_utf8(shown_piece(&piece(""), watched).unwrap()).unwrap();
+        assert_eq!(text(false), "a\u{1b}[2J\n\u{9b}b\n");
+        assert_eq!(text(true), "a\\u{1b}[2J\n\\u{9b}b\n");
+        assert_eq!(shown_piece(&piece("bytes=0:3"), false).unwrap(), b"a\x1b[");
+        let refused = format!("{:?}", shown_piece(&piece("bytes=0:3"), true).unwrap_err());
+        assert!(refused.contains("nothing for a terminal") && refused.contains("--out FILE"));
     }
 }

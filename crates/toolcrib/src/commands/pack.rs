@@ -29,16 +29,26 @@ pub(crate) fn run(asked: &Pack) -> Result<ExitCode, Failure> {
         .map_err(|error| Failure::said_no(error.to_string()))?;
     if asked.json {
         let json = serde_json::to_string_pretty(&pack).map_err(io::Error::other)?;
-        terminal::print_raw(&format!("{json}\n"))?;
+        terminal::print_raw(&json_for(json, terminal::is_watched()))?;
     } else if asked.explain {
         terminal::print(&explanation(&pack))?;
     } else {
-        terminal::print_raw(&format!("{}\n", pack.prompt))?;
+        terminal::print_raw(&prompt_for(&pack.prompt, terminal::is_watched()))?;
         if io::stderr().is_terminal() {
             terminal::remark(&account(&pack));
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The prompt. A person gets nothing that a terminal would take for an order; a program gets it as it is.
+fn prompt_for(prompt: &str, watched: bool) -> String {
+    if watched { format!("{}\n", terminal::clean_lines(prompt)) } else { format!("{prompt}\n") }
+}
+
+fn json_for(json: String, watched: bool) -> String {
+    let json = if watched { terminal::clean_json(&json) } else { json };
+    format!("{json}\n")
 }
 
 fn read(session: &Path) -> Result<Vec<ContextItem>, SessionError> {
@@ -122,4 +132,21 @@ fn row(item: &ItemVerdict) -> [String; 3] {
     let closure = if item.from_closure { ", others follow from it" } else { "" };
     let why = format!("{verdict} ({} tokens{score}{closure})", item.tokens);
     [terminal::clean(&item.id), kind, why]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_no_orders() {
+        let prompt = "a\u{1b}]0;title\u{7}\nb\u{9b}2J";
+        assert_eq!(prompt_for(prompt, false), format!("{prompt}\n"));
+        assert_eq!(prompt_for(prompt, true), "a\\u{1b}]0;title\\u{7}\nb\\u{9b}2J\n");
+        let json = serde_json::json!({ "a b": prompt, "c": "\u{202e}ä\u{e0001}\t" });
+        let shown = json_for(format!("{json:#}"), true);
+        assert!(shown.chars().all(|c| c == '\n' || !c.is_control()), "{shown:?}");
+        assert!(shown.contains("\\u202eä\\udb40\\udc01"), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), json);
+    }
 }
