@@ -35,7 +35,11 @@ mod filter;
 mod schema;
 mod validate;
 pub mod naming;
+pub mod poison;
+pub mod lint;
 mod catalogue;
+pub mod lock;
+mod look;
 mod wrapper;
 
 pub use aside::{Aside, AsideField, AsidePart, AsidePlace};
@@ -44,17 +48,18 @@ pub use catalogue::{
 };
 pub use filter::{ToolFilter, Verdict};
 pub use json::Json;
+pub use look::{Look, suspicions};
 pub use name::{NamespacedName, namespace_tool_name, parse_namespaced_name};
 pub use naming::{Name, NameStyle};
 pub use outcome::{Outcome, OutcomeFault, Part, PartKind};
-pub use problem::{Problem, nearest};
-pub use schema::extract_schema;
+pub use problem::{Problem, Severity, nearest};
+pub use schema::{OnFault, SchemaFault, extract_schema};
 pub use source::{
     Answering, Blame, BoxFuture, CallContext, CallError, ClientError, Emits, Keep, Listener,
     Offers, Others, Resource, Source, SourceState, Visitor,
 };
 pub use tool::{Annotations, Tool, ToolFault};
-pub use validate::Validator;
+pub use validate::{Checked, Fault, Faults, Formats, Validator};
 pub use wrapper::{
     CallTool, Convert, McpTool, OneServer, ToolError, ToolOutput, ToolServer, ToolServers,
     convert_mcp_tools, load_tools_from_client, load_tools_from_connection,

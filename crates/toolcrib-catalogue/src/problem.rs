@@ -6,9 +6,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// One thing that is wrong with a workspace.
+/// One thing that is wrong with a workspace. They sort the worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Problem {
+    /// How much it matters.
+    pub severity: Severity,
     /// What it is about: `mcp.json:4:12: server git: args`, or `server git`.
     pub subject: String,
     /// What is wrong.
@@ -18,10 +20,47 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
+/// How much a problem matters. Only the first makes `toolcrib check` fail.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Something does not work, or not as it is written.
+    #[default]
+    Problem,
+    /// It works, and somebody should know what that may cost.
+    Warning,
+    /// It could be better, which is a matter of taste.
+    Hint,
+}
+
+impl Severity {
+    /// All of them, the worst first.
+    pub const ALL: [Self; 3] = [Self::Problem, Self::Warning, Self::Hint];
+
+    /// As it is printed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Problem => "problem",
+            Self::Warning => "warning",
+            Self::Hint => "hint",
+        }
+    }
+}
+
 impl Problem {
     /// A problem without a hint.
     pub fn new(subject: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { subject: subject.into(), message: message.into(), hint: None }
+        Self::of(Severity::Problem, subject, message)
+    }
+
+    /// Something to be told that does not make `toolcrib check` fail.
+    pub fn warning(subject: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::of(Severity::Warning, subject, message)
+    }
+
+    /// One that matters this much.
+    pub fn of(severity: Severity, subject: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { severity, subject: subject.into(), message: message.into(), hint: None }
     }
 
     /// The same problem, with what to do about it.

@@ -4,6 +4,17 @@ use bytes::Bytes;
 
 use crate::{Json, Tool};
 
+mod fault;
+mod guard;
+mod places;
+mod uri;
+
+pub use fault::{OnFault, SchemaFault};
+
+pub(crate) use fault::quoted;
+pub(crate) use guard::{MAX_BYTES, MAX_PATTERNS, MAX_SUBSCHEMAS, admit};
+pub(crate) use places::{Dialect, Place, Places, key_of};
+
 const NO_ARGUMENTS: &[u8] = br#"{"type":"object","properties":{}}"#;
 
 /// The schema of `tool`'s arguments, as its source gave it; one that takes anything and asks for

@@ -7,7 +7,7 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU32},
     time::{Duration, Instant},
 };
 
@@ -147,6 +147,10 @@ pub struct CallContext {
     /// The caller deals with large parts of a result that were put aside ([`Json::aside`]). Anybody else
     /// gets results whole.
     pub takes_aside: bool,
+    /// Counts how often the source tries again.
+    pub retried: Option<Arc<AtomicU32>>,
+    /// A name for what this does: done again under the same name, it is done once.
+    pub once: Option<Arc<str>>,
 }
 
 /// The other tools, as whoever called this one may call them.

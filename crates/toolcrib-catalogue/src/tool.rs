@@ -1,6 +1,6 @@
 //! A tool, as its source describes it.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::Json;
@@ -16,6 +16,8 @@ pub struct Tool {
     pub description: Option<String>,
     /// The schema of its arguments, if that is an object.
     pub input_schema: Option<Json>,
+    /// What arguments are held against, where the source knows more of that than `input_schema` says.
+    pub checks: Option<Json>,
     /// The schema of its structured result, if that is an object.
     pub output_schema: Option<Json>,
     /// What its source claims of it.
@@ -25,16 +27,20 @@ pub struct Tool {
 }
 
 /// What a source claims of a tool. Claims, not facts: they never decide access.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Annotations {
     /// It changes nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
     /// It may destroy something.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
     /// Doing it twice is doing it once.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
     /// It reaches the world outside.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
 
@@ -89,6 +95,7 @@ impl Tool {
             title: written.title.and_then(text),
             description: written.description.and_then(text),
             input_schema: written.input_schema.and_then(object),
+            checks: None,
             output_schema: written.output_schema.and_then(object),
             annotations: written
                 .annotations
