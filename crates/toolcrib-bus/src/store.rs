@@ -40,6 +40,9 @@ const TABLES: &str = "
 /// How far the numbering has come, even where nothing is kept.
 const LAST: &str = "last";
 
+/// Which is the oldest that was not removed.
+const FIRST: &str = "first";
+
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
@@ -75,6 +78,7 @@ pub(crate) fn open(path: &Path, synchronous: Synchronous) -> Result<Connection, 
         0 => {
             let change = connection.transaction()?;
             change.execute_batch(TABLES)?;
+            set_mark(&change, FIRST, 1)?;
             change.pragma_update(None, "user_version", VERSION)?;
             change.commit()?;
         }
@@ -132,7 +136,14 @@ pub(crate) fn ends(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
     let (first, last): (Option<u64>, Option<u64>) =
         connection.prepare_cached(query)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let last = last.unwrap_or_default().max(mark(connection, LAST)?);
-    Ok((first.unwrap_or(last.saturating_add(1)), last))
+    let first = match (first, mark(connection, FIRST)?) {
+        (None, _) => last.saturating_add(1),
+        // A file of a version that did not keep it, or a mark that is damaged.
+        (Some(found), 0) => found,
+        // What was never removed and is not there is lost, however the file looks from the front.
+        (Some(_), kept) => kept,
+    };
+    Ok((first, last))
 }
 
 /// A number that is kept under a name; 0 where there is none, or it is not what was written.
@@ -357,6 +368,7 @@ fn too_much(change: &Transaction<'_>, max_bytes: u64) -> rusqlite::Result<u64> {
 
 fn remove(change: &Transaction<'_>, first: u64, last: u64, cut: u64) -> rusqlite::Result<usize> {
     set_mark(change, LAST, last)?;
+    set_mark(change, FIRST, cut.saturating_add(1))?;
     let counts = "UPDATE consumers SET missed = missed + max(0, ?1 - max(cursor, ?2 - 1))
                   + (SELECT count(*) FROM pending WHERE consumer = consumers.name AND seq <= ?1),
                   cursor = max(cursor, ?1)

@@ -419,11 +419,17 @@ pub fn write_line(to: &mut impl Write, item: &ContextItem) -> io::Result<()> {
         metadata,
     };
     let mut line = serde_json::to_string(&line)?;
-    // They are no line ends for us, but for others who read such files.
-    for letter in ['\u{85}', '\u{2028}', '\u{2029}'] {
-        if line.contains(letter) {
-            line = line.replace(letter, &format!("\\u{:04x}", u32::from(letter)));
+    // Some are line ends for others who read such files, and some are orders to a terminal.
+    let odd = |it: char| matches!(it, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}');
+    if line.contains(odd) {
+        let mut plain = String::with_capacity(line.len());
+        for letter in line.chars() {
+            match odd(letter) {
+                true => plain.push_str(&format!("\\u{:04x}", u32::from(letter))),
+                false => plain.push(letter),
+            }
         }
+        line = plain;
     }
     line.push('\n');
     to.write_all(line.as_bytes())

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 use toolcrib_bus::Bus;
-use toolcrib_catalogue::{CallContext, Conflict, Json, Origin, Problem, Source};
+use toolcrib_catalogue::{Annotations, CallContext, Conflict, Json, Origin, Problem, Source};
 
 use crate::{
     asyncapi::{Care, EventSource},
@@ -124,6 +124,8 @@ fn tools_of(source: &Arc<dyn Source>) -> Vec<AgentTool> {
             name: it.name.clone(),
             description: it.description.clone().unwrap_or_default(),
             input_schema: it.input_schema.clone().unwrap_or_else(Json::empty_object),
+            // The seed's form of a tool has none.
+            annotations: Annotations::default(),
             func: Arc::new(move |arguments: Json, context: CallContext| {
                 let (source, name) = (Arc::clone(&source), Value::from(name.as_str()).to_string());
                 Box::pin(async move {

@@ -6,7 +6,8 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use toolcrib_catalogue::{
-    BoxFuture, CallContext, CallError, ClientError, Json, Problem, Source, SourceState, Tool,
+    Annotations, BoxFuture, CallContext, CallError, ClientError, Json, Problem, Source,
+    SourceState, Tool,
 };
 use toolcrib_wire::json::member;
 
@@ -61,6 +62,8 @@ pub struct AgentTool {
     pub description: String,
     /// The schema of its arguments.
     pub input_schema: Json,
+    /// What it says of itself; listed only where it says anything.
+    pub annotations: Annotations,
     /// What runs.
     pub func: Func,
 }
@@ -107,8 +110,15 @@ impl AgentTool {
             name: name.into(),
             description: description.into(),
             input_schema: Json::of(&schema).unwrap_or_else(|_| Json::empty_object()),
+            annotations: Annotations::default(),
             func: Arc::new(func),
         }
+    }
+
+    /// The same tool, saying this of itself.
+    #[must_use]
+    pub fn with_annotations(self, annotations: Annotations) -> Self {
+        Self { annotations, ..self }
     }
 
     /// Runs it.
@@ -126,7 +136,12 @@ impl AgentTool {
         if schema.as_object().is_none_or(serde_json::Map::is_empty) {
             schema = json!({ "type": "object", "properties": {} });
         }
-        json!({ "name": self.name, "description": description, "inputSchema": schema })
+        let mut written =
+            json!({ "name": self.name, "description": description, "inputSchema": schema });
+        if self.annotations != Annotations::default() {
+            written["annotations"] = json!(self.annotations);
+        }
+        written
     }
 }
 
@@ -265,6 +280,15 @@ mod tests {
         let answer =
             ModSource::new(&Sums).request("tools/call", params, CallContext::default()).await;
         answer.unwrap().get().unwrap()
+    }
+
+    #[test]
+    fn annotations_are_listed_where_there_are_any() {
+        let [add] = &Sums.get_tools()[..] else { panic!("one tool") };
+        assert_eq!(add.to_mcp().get("annotations"), None);
+        let hints = Annotations { read_only_hint: Some(true), ..Annotations::default() };
+        let written = add.clone().with_annotations(hints).to_mcp();
+        assert_eq!(written["annotations"], json!({ "readOnlyHint": true }));
     }
 
     #[tokio::test]

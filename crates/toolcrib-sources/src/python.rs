@@ -46,6 +46,8 @@ pub struct Settings {
     pub cpu: Option<Duration>,
     /// How long a call may take, where the tool does not say.
     pub timeout: Duration,
+    /// Whether tools reach only what they need.
+    pub sandbox: bool,
     /// The largest result.
     pub max_result: usize,
     /// The whole environment of the processes.
@@ -89,6 +91,7 @@ impl Settings {
             interpreters: vec![PathBuf::from("python3")],
             workers: 2,
             schema: SchemaMode::Seed,
+            sandbox: false,
             memory: Some(1 << 30),
             cpu: None,
             timeout: Duration::from_secs(30),

@@ -173,6 +173,14 @@ impl Fake {
         if self.plan.has(&Fault::NoList) {
             return refuse(id, -32603, "the list is lost");
         }
+        if let Some(file) = &self.plan.listed {
+            let tools = std::fs::read_to_string(file).unwrap();
+            let tools: Box<serde_json::value::RawValue> = serde_json::from_str(&tools).unwrap();
+            let end = self.dated(json!({})).to_string();
+            let comma = if end == "{}" { "" } else { "," };
+            let result = format!(r#"{{"tools":{}{comma}{}"#, tools.get(), &end[1..]);
+            return Reaction::Send(response(id, Ok(result.as_bytes())));
+        }
         let tools = self.tools.lock();
         let begin: usize = params["cursor"].as_str().map_or(0, |it| it.parse().unwrap());
         let size = self.plan.page_size.unwrap_or(usize::MAX);
@@ -197,6 +205,11 @@ impl Fake {
         result
     }
 
+    fn fail(&self, id: &Id) -> Reaction {
+        let text = json!([{ "type": "text", "text": "it did not work" }]);
+        answer(id, &self.dated(json!({ "content": text, "isError": true })))
+    }
+
     async fn call(
         &self,
         id: &Id,
@@ -207,16 +220,17 @@ impl Fake {
     ) -> Reaction {
         let name = params["name"].as_str().unwrap_or_default();
         let tool = self.tools.lock().iter().find(|it| it.name == name).cloned();
-        let Some(tool) = tool else { return refuse(id, -32602, &format!("no such tool: {name}")) };
+        let act = match tool {
+            Some(tool) => tool.act,
+            None if self.plan.listed.is_some() => Act::Echo,
+            None => return refuse(id, -32602, &format!("no such tool: {name}")),
+        };
         let echo = params.get("arguments").cloned().unwrap_or(json!({})).to_string();
-        match tool.act {
+        match act {
             Act::Echo => self.text(id, &echo),
             Act::Result(result) => Reaction::Send(response(id, Ok(result.as_bytes()))),
             Act::Line(line) => Reaction::SendRaw(line.replace("$ID", &id.to_string()).into_bytes()),
-            Act::Fail => {
-                let text = json!([{ "type": "text", "text": "it did not work" }]);
-                answer(id, &self.dated(json!({ "content": text, "isError": true })))
-            }
+            Act::Fail => self.fail(id),
             Act::Error(code) => refuse(id, code, "no"),
             Act::Sleep(time) => {
                 tokio::time::sleep(Duration::from_millis(time)).await;
@@ -253,14 +267,13 @@ impl Fake {
             }
             Act::Headers => self.text(id, &headers.to_string()),
             Act::Add(name) => {
-                self.tools.lock().push(PlanTool {
-                    name,
-                    act: Act::Echo,
-                    read_only: false,
-                    schema: None,
-                });
-                let note = notification("notifications/tools/list_changed", None);
-                aside.send(note).await.ok();
+                let (act, read_only, schema) = (Act::Echo, false, None);
+                self.tools.lock().push(PlanTool { name, act, read_only, schema });
+                changed(aside).await;
+                self.text(id, &echo)
+            }
+            Act::Changed => {
+                changed(aside).await;
                 self.text(id, &echo)
             }
             Act::Stderr(text) => {
@@ -277,8 +290,7 @@ impl Fake {
             }
             Act::Mirror => self.mirror(id, raw),
             Act::Count => {
-                let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-                self.text(id, &count.to_string())
+                self.text(id, &(self.count.fetch_add(1, Ordering::Relaxed) + 1).to_string())
             }
             Act::Family => self.text(id, &format!("{} {}", std::process::id(), stubborn_child())),
         }
@@ -374,4 +386,9 @@ fn answer(id: &Id, result: &Value) -> Reaction {
 fn refuse(id: &Id, code: i64, message: &str) -> Reaction {
     let error = RpcError { code, message: message.to_owned(), data: None };
     Reaction::Send(response(id, Err(&error)))
+}
+
+/// Says that the list has changed.
+async fn changed(aside: &mpsc::Sender<Bytes>) {
+    aside.send(notification("notifications/tools/list_changed", None)).await.ok();
 }

@@ -19,6 +19,10 @@ pub struct Plan {
     pub faults: Vec<Fault>,
     /// A file in which it notes every message it gets, a line each.
     pub notes: Option<PathBuf>,
+    /// A file with the array of definitions that it lists, to the letter, instead of those of its tools; it is
+    /// read each time. What stands there and is no tool echoes.
+    #[serde(default)]
+    pub listed: Option<PathBuf>,
 }
 
 /// Which eras a server speaks.
@@ -81,6 +85,8 @@ pub enum Act {
     Headers,
     /// Adds a tool of this name and says that the list has changed.
     Add(String),
+    /// Says that the list has changed, then echoes.
+    Changed,
     /// Says this on standard error, then echoes.
     Stderr(String),
     /// Asks the client this, with these params, and gives back what it answers.
@@ -144,6 +150,7 @@ impl Plan {
             page_size: None,
             faults: Vec::new(),
             notes: None,
+            listed: None,
         }
     }
 
@@ -185,6 +192,13 @@ impl Plan {
     #[must_use]
     pub fn notes(mut self, file: impl Into<PathBuf>) -> Self {
         self.notes = Some(file.into());
+        self
+    }
+
+    /// Which lists what stands in a file.
+    #[must_use]
+    pub fn listed(mut self, file: impl Into<PathBuf>) -> Self {
+        self.listed = Some(file.into());
         self
     }
 

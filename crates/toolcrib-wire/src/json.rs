@@ -136,14 +136,14 @@ fn is_key(inside: &[u8], key: &str) -> bool {
     inside == key.as_bytes() || (inside.contains(&b'\\') && unescape(inside) == key)
 }
 
-fn skip_space(text: &[u8], at: usize) -> usize {
+pub(crate) fn skip_space(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     let spaces = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r')).count();
     at + spaces
 }
 
 /// The place after the string that begins here.
-fn skip_string(text: &[u8], begin: usize) -> usize {
+pub(crate) fn skip_string(text: &[u8], begin: usize) -> usize {
     let mut at = begin + 1;
     loop {
         let rest = text.get(at..).unwrap_or_default();
@@ -156,7 +156,7 @@ fn skip_string(text: &[u8], begin: usize) -> usize {
 }
 
 /// The place after the value that begins here.
-fn skip_value(text: &[u8], begin: usize) -> usize {
+pub(crate) fn skip_value(text: &[u8], begin: usize) -> usize {
     let (mut at, mut depth) = (begin, 0_u32);
     while let Some(byte) = text.get(at) {
         match byte {

@@ -408,8 +408,7 @@ impl Sifter {
         let begin = self.kept.len();
         self.route = Route::Hold { place, begin };
         let Some(writing) = &mut self.writing else { return };
-        let room = self.max_kept.saturating_sub(begin);
-        if room < writing.size() || writing.take_back(&mut self.kept).is_err() {
+        if writing.take_back(&mut self.kept, self.max_kept).is_err() {
             self.lose();
         }
     }

@@ -198,14 +198,19 @@ impl Writing {
     }
 
     /// How much of the part has come.
-    pub(crate) fn size(&self) -> usize {
+    fn size(&self) -> usize {
         let written = usize::try_from(self.written - self.begin).unwrap_or(usize::MAX);
         written.saturating_add(self.gathered.len())
     }
 
-    /// Appends what has come of the part to `text`, and forgets it. What was put aside before stays.
-    pub(crate) fn take_back(&mut self, text: &mut Vec<u8>) -> io::Result<()> {
+    /// Appends what has come of the part to `text`, if that is then no longer than `limit`, and forgets it.
+    /// What was put aside before stays.
+    pub(crate) fn take_back(&mut self, text: &mut Vec<u8>, limit: usize) -> io::Result<()> {
         let begin = text.len();
+        // Looked at first: it may be far more than there is memory for.
+        if limit.saturating_sub(begin) < self.size() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         text.resize(begin + self.size() - self.gathered.len(), 0);
         if let Err(error) = self.file.read_exact_at(&mut text[begin..], self.begin) {
             text.truncate(begin);
@@ -302,7 +307,11 @@ mod tests {
             writing.put(end).unwrap();
             assert_eq!(writing.size(), large.len() + end.len());
             let mut text = b"{".to_vec();
-            writing.take_back(&mut text).unwrap();
+            let size = 1 + large.len() + end.len();
+            let error = writing.take_back(&mut text, size - 1).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+            assert!(text == b"{" && text.capacity() < 100);
+            writing.take_back(&mut text, size).unwrap();
             assert!(text == [b"{", &large[..], end].concat());
             assert_eq!((writing.size(), read(&first).as_str()), (0, "first"));
         }
@@ -310,7 +319,7 @@ mod tests {
         writing.put(&large).unwrap();
         writing.file.set_len(4).unwrap();
         let mut text = b"{".to_vec();
-        assert!(writing.take_back(&mut text).is_err());
+        assert!(writing.take_back(&mut text, usize::MAX).is_err());
         assert_eq!(text, b"{");
         assert!(first.open().read_to_string(&mut String::new()).is_err());
         fs::remove_dir_all(&folder).unwrap();

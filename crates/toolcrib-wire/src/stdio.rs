@@ -3,8 +3,9 @@
 //! The child leads a process group of its own, gets no environment but what it is given, and what it
 //! says on standard error goes to the log, its last words also into the cause when it dies.
 
+mod words;
+
 use std::{
-    collections::VecDeque,
     io,
     path::PathBuf,
     process::{ExitStatus, Stdio},
@@ -17,15 +18,16 @@ use nix::{
     sys::signal::{Signal, killpg},
     unistd::Pid,
 };
-use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     process::{Child, ChildStdin, Command},
     sync::mpsc,
-    time::timeout,
+    time::{Instant, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub(crate) use self::words::LastWords;
+use self::words::log_lines;
 use crate::{
     board::{Answer, Board},
     client::{Inbox, Options},
@@ -34,7 +36,7 @@ use crate::{
     incoming::{Later, receive},
     sift::{Message, SiftError, Sifting},
     spool::Spool,
-    text::{Masker, plain},
+    text::plain,
 };
 
 /// How to start a server.
@@ -58,12 +60,6 @@ const QUEUE: usize = 256;
 /// How long a server gets to end by itself, and then again to end on SIGTERM.
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// How much of what a server last said on standard error is kept.
-const LAST_WORDS: usize = 2048;
-
-/// The longest line of standard error that is logged whole.
-const LOG_LINE: usize = 8192;
-
 /// A connection to a child process.
 #[derive(Debug)]
 pub(crate) struct Pipe {
@@ -71,13 +67,6 @@ pub(crate) struct Pipe {
     pub(crate) board: Arc<Board>,
     pub(crate) last_words: Arc<LastWords>,
     stop: CancellationToken,
-}
-
-/// What a server last said on standard error.
-#[derive(Debug, Default)]
-pub(crate) struct LastWords {
-    lines: Mutex<VecDeque<String>>,
-    masker: Masker,
 }
 
 impl Pipe {
@@ -89,7 +78,7 @@ impl Pipe {
         reaper.add(group);
         let (out, outgoing) = mpsc::channel(QUEUE);
         let board = Arc::new(Board::default());
-        let last_words = Arc::new(LastWords { masker, ..LastWords::default() });
+        let last_words = Arc::new(LastWords::new(masker));
         let stop = CancellationToken::new();
         let (ended, spoken) = (CancellationToken::new(), CancellationToken::new());
         let (deaf, gone) = (CancellationToken::new(), CancellationToken::new());
@@ -236,7 +225,7 @@ fn ended(status: &io::Result<ExitStatus>) -> String {
 /// Ends what is left of the process and of what it started: first kindly, then not.
 async fn end_group(child: &mut Child, group: u32) {
     signal(group, Some(Signal::SIGTERM));
-    let begin = tokio::time::Instant::now();
+    let begin = Instant::now();
     while begin.elapsed() < GRACE {
         // Collected, so that the group is empty once its last process has ended.
         child.try_wait().ok();
@@ -321,57 +310,14 @@ async fn read_frames<R: AsyncRead + Unpin>(
             Err(error) => {
                 garbage += 1;
                 if garbage <= 5 || garbage.is_power_of_two() {
-                    let begin = plain(&message.text[..message.text.len().min(120)]);
+                    // More than is shown is masked: a secret that is cut in two is not known for one.
+                    let begin = plain(&message.text[..message.text.len().min(2048)]);
                     let begin = words.masker.mask(&begin);
+                    let begin = &begin[..begin.floor_char_boundary(120)];
                     tracing::warn!(server = name, count = garbage, %error, "not a message: {begin}");
                 }
             }
         }
-    }
-}
-
-async fn log_lines<R: AsyncRead + Unpin>(stderr: R, name: &str, words: &LastWords) {
-    let mut reader = LineReader::new(stderr, LOG_LINE);
-    loop {
-        match reader.next_line().await {
-            Ok(Some(line)) if line.trim_ascii().is_empty() => {}
-            Ok(Some(line)) => {
-                let line = words.masker.mask(&plain(&line)).into_owned();
-                tracing::info!(target: "toolcrib::stderr", server = name, "{line}");
-                words.push(line);
-            }
-            Ok(None) => return,
-            Err(_) => reader.skip_line().await,
-        }
-    }
-}
-
-impl LastWords {
-    fn push(&self, line: String) {
-        let mut lines = self.lines.lock();
-        lines.push_back(line);
-        while LAST_WORDS < lines.iter().map(String::len).sum() && 1 < lines.len() {
-            lines.pop_front();
-        }
-    }
-
-    /// `cause`, and what the server last said.
-    pub(crate) fn after(&self, cause: &str) -> String {
-        let lines = self.lines.lock();
-        let last: Vec<&str> = lines.iter().rev().take(3).map(|it| it.trim()).collect();
-        if last.is_empty() {
-            return cause.to_owned();
-        }
-        let said: Vec<&str> = last.into_iter().rev().collect();
-        let mut said = said.join(" | ");
-        if 400 < said.len() {
-            let mut begin = said.len() - 400;
-            while !said.is_char_boundary(begin) {
-                begin += 1;
-            }
-            said.replace_range(..begin, "…");
-        }
-        format!("{cause}; it last said: {said}")
     }
 }
 

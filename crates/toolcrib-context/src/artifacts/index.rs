@@ -157,9 +157,9 @@ impl Index {
     }
 
     /// Takes out what is no longer to be kept at `now`, whosever it is.
-    pub(super) fn take_expired(&mut self, now: u64) -> Vec<ArtifactId> {
+    pub(super) fn take_expired(&mut self, now: u64, most: usize) -> Vec<ArtifactId> {
         let expired = self.by_expiry.iter().take_while(|(expires, _)| *expires <= now);
-        let expired: Vec<ArtifactId> = expired.map(|(_, id)| id.clone()).collect();
+        let expired: Vec<ArtifactId> = expired.take(most).map(|(_, id)| id.clone()).collect();
         for id in &expired {
             self.remove(id);
         }

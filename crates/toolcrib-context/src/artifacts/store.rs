@@ -7,8 +7,9 @@
 //! a path. The files do not change once they are there: whoever only reads needs no lock.
 
 use std::{
-    fs::{self, DirBuilder, File},
+    fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -345,9 +346,21 @@ impl Store {
         if self.shared.writable { self.shared.sweep(now) } else { 0 }
     }
 
-    /// The content, to be read in whatever way.
+    /// The content, to be read in whatever way. A file that is not the one that was written, such as a link that
+    /// somebody has put in its place, is not opened.
     pub fn content(&self, artifact: &Artifact) -> io::Result<File> {
-        File::open(self.shared.data(&artifact.id))
+        let no_links = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        let flags = no_links.bits().cast_signed();
+        let path = self.shared.data(&artifact.id);
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        let found = file.metadata()?;
+        if found.is_file() && found.nlink() == 1 && found.len() == artifact.size_bytes {
+            return Ok(file);
+        }
+        Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the stored content is not what was written",
+        ))
     }
 
     /// What it is, how much of it, and what is in it.
@@ -367,6 +380,9 @@ impl Store {
     }
 }
 
+/// So many, or one of a hundred, go at a time.
+const SWEPT: usize = 100;
+
 impl Shared {
     pub(super) fn data(&self, id: &ArtifactId) -> PathBuf {
         self.folder.join(format!("{id}.data"))
@@ -377,7 +393,11 @@ impl Shared {
     }
 
     pub(super) fn sweep(&self, now: SystemTime) -> usize {
-        let expired = self.index.lock().take_expired(millis(now));
+        let mut index = self.index.lock();
+        // A clock that jumps must not take everything at once; what has expired is not found meanwhile.
+        let most = (index.iter().count() / 100).max(SWEPT);
+        let expired = index.take_expired(millis(now), most);
+        drop(index);
         for id in &expired {
             // What cannot be removed now is tried again when the store is opened next.
             self.erase(id).ok();

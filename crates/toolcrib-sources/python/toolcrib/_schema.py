@@ -86,15 +86,16 @@ class SchemaBuilder:
     A record is written out where it is used, unless it holds itself: only then does it get a name.
     """
 
-    def __init__(self, output=False):
+    def __init__(self, output=False, nullable=False):
         self.definitions = {}
         self._output = output
+        self._nullable = output or nullable
         self._open = []
         self._names = {}
 
     def of_parameter(self, annotation) -> dict:
         """The schema of a parameter or field, where None is said by leaving it out."""
-        return self._of(annotation, nullable=self._output)
+        return self._of(annotation, nullable=self._nullable)
 
     def finish(self, schema: dict) -> dict:
         """The schema as a root: an object with `$defs` where there are any."""

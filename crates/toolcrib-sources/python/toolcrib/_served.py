@@ -101,6 +101,7 @@ class ServedTool:
         entry["inputSchema"] = options.input_schema
         if options.input_schema is None:
             entry["inputSchema"] = input_schema(signature, mode, parameters)
+            entry["checks"] = input_schema(signature, "check", {})
         entry["outputSchema"] = options.output_schema
         if options.output_schema is None and mode == "full" and signature:
             entry["outputSchema"] = output_schema(signature)

@@ -214,14 +214,22 @@ def _unknown(name, names):
 
 
 def input_schema(signature: Signature, mode: str, descriptions: dict) -> dict:
-    """The tool's `inputSchema`; parameter descriptions come from the annotation, else from the docstring."""
+    """The tool's `inputSchema`; parameter descriptions come from the annotation, else from the docstring.
+
+    In the mode `check` it is what arguments are held against, whatever clients are shown: all that the annotations
+    say, nothing of a parameter without one, and of texts that are converted here not how they are written.
+    """
     from ._schema import SchemaBuilder, description_of, seed_schema
 
-    builder = SchemaBuilder()
+    builder = SchemaBuilder(nullable=mode == "check")
     properties = {}
     for parameter in signature.parameters:
-        if mode == "full":
+        if mode == "check" and parameter.annotation is UNANNOTATED:
+            schema = {}
+        elif mode != "seed":
             schema = _full(parameter, builder)
+            if mode == "check" and parameter.default is None:
+                schema = {"anyOf": [schema, {"type": "null"}]}
         else:
             schema = {"type": "string"} if parameter.annotation is UNANNOTATED else seed_schema(parameter.annotation)
         words = None if parameter.annotation is UNANNOTATED else description_of(parameter.annotation)
@@ -231,9 +239,23 @@ def input_schema(signature: Signature, mode: str, descriptions: dict) -> dict:
         properties.update(_page_properties(mode))
     required = [parameter.name for parameter in signature.parameters if parameter.required]
     root = {"type": "object", "properties": properties, "required": required}
-    if mode == "full":
+    if mode != "seed":
         root["additionalProperties"] = signature.takes_more
-    return builder.finish(root)
+    whole = builder.finish(root)
+    return _without_converted(whole) if mode == "check" else whole
+
+
+_CONVERTED = ("date-time", "date", "time", "duration", "uuid")
+
+
+def _without_converted(schema):
+    """The schema without formats of texts that become other things here, which says better what is wrong with them."""
+    if isinstance(schema, list):
+        return [_without_converted(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: _without_converted(value) for key, value in schema.items()}
+    return {key: value for key, value in kept.items() if key != "format" or value not in _CONVERTED}
 
 
 def output_schema(signature):

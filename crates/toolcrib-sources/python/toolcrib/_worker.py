@@ -6,6 +6,7 @@ with `import sys; sys.path.insert(0, 'FOLDER'); from toolcrib._worker import mai
 """
 
 import atexit
+import os
 import signal
 import sys
 import threading
@@ -23,6 +24,8 @@ def main() -> None:
     output = Output(call)
     start = channel.read()
     limit(start.get("memory"))
+    if start.get("sandbox"):
+        shut_in(start["workspace"], start["sandbox"])
     worker = _worker(channel, output, start)
     call.of = worker.current_call
     _load_and_serve(channel, worker, start)
@@ -55,6 +58,28 @@ def limit(memory):
     if memory:
         # What is mapped but not used does not count here, as it would for the address space.
         _lower(resource, getattr(resource, "RLIMIT_DATA", resource.RLIMIT_AS), memory)
+
+
+def shut_in(workspace, temporary):
+    """Holds tools and their children to what a sandbox allows; without one nothing is run."""
+    import shutil
+    import tempfile
+
+    from ._sandbox import NoSandbox, restrict
+
+    os.makedirs(temporary, exist_ok=True)
+    # What those left who were killed.
+    for name in os.listdir(temporary):
+        if not os.path.exists(f"/proc/{name}"):
+            shutil.rmtree(os.path.join(temporary, name), ignore_errors=True)
+    own = os.path.join(temporary, str(os.getpid()))
+    os.makedirs(own, exist_ok=True)
+    tempfile.tempdir = os.environ["TMPDIR"] = own
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    try:
+        restrict(workspace, temporary)
+    except (NoSandbox, OSError) as error:
+        leave(f"toolcrib: there can be no sandbox: {error}", 1)
 
 
 def _lower(resource, which, value):

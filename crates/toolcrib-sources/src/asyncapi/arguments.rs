@@ -16,6 +16,7 @@ use super::{
 };
 
 const DRAFT_7: &str = "http://json-schema.org/draft-07/schema#";
+const DRAFT_2020: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The arguments of a tool.
 #[derive(Debug)]
@@ -378,7 +379,12 @@ fn with_draft(schema: Value, draft: Option<&str>) -> Value {
 }
 
 fn compile(schema: &Value) -> Result<Validator, String> {
-    Validator::new(&Json::of(schema).map_err(|error| error.to_string())?)
+    let mut schema = schema.clone();
+    // What is published without a dialect is read as the newest: nobody is to guess that an older one is meant.
+    if let Some(object) = schema.as_object_mut() {
+        object.entry("$schema").or_insert_with(|| DRAFT_2020.into());
+    }
+    Validator::new(&Json::of(&schema).map_err(|error| error.to_string())?)
 }
 
 /// How far a schema is looked into for what it says of the value itself.

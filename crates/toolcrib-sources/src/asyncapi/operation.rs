@@ -46,7 +46,7 @@ impl Teller<'_> {
             "" => self.subject.clone(),
             _ => format!("{}: {place}", self.subject),
         };
-        self.problems.push(Problem { subject, message, hint });
+        self.problems.push(Problem { hint, ..Problem::new(subject, message) });
     }
 }
 

@@ -114,6 +114,7 @@ impl EventSource {
                 let mut draft = Draft::new(emission.name, emission.data.as_str());
                 draft.source = Some(format!("/tools/{}", known.tool.name));
                 draft.group = context.group.as_deref().map(str::to_owned);
+                draft.id = context.once.as_deref().map(str::to_owned);
                 draft = draft.with("tool", known.tool.name.as_str());
                 if let Some(headers) = emission.headers {
                     draft = draft.with("messageheaders", headers.as_str());
@@ -146,8 +147,13 @@ impl EventSource {
             Some(pattern) => Filter::of([pattern.as_str()]).map_err(|error| error.to_string())?,
             None => Filter::all(),
         };
-        let follower = bus.follow(filter, Start::New).await.map_err(not)?;
+        let follower = bus.follow(filter.clone(), Start::New).await.map_err(not)?;
         let receipt = bus.append(event).await.map_err(not)?;
+        // What was sent before may have been answered before.
+        let follower = match receipt.again {
+            true => bus.follow(filter, Start::At(receipt.seq)).await.map_err(not)?,
+            false => follower,
+        };
         match tokio::time::timeout(wait, answer_to(follower, &receipt.id)).await {
             Ok(Ok(record)) => replied(&name, &receipt, &record, known.replies.as_ref()),
             Ok(Err(error)) => Err(unanswered(&name, &receipt, &error.to_string())),

@@ -268,7 +268,8 @@ fn references_lead_over_steps_escapes_and_files() {
         r#"x.q {"tree":{"next":{"next":{}}}}"#
     );
     assert!(
-        call(tool, r#"{"p":"q","tree":{"next":{"more":1}}}"#).starts_with("refused: /tree/next: ")
+        call(tool, r#"{"p":"q","tree":{"next":{"more":1}}}"#)
+            .starts_with("refused: /tree/next/more: ")
     );
     let referenced: Vec<String> =
         loaded.referenced.iter().map(|it| it.display().to_string()).collect();

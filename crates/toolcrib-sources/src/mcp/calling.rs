@@ -2,6 +2,7 @@
 //! mean.
 
 use std::{
+    borrow::Cow,
     io,
     sync::{
         Arc,
@@ -108,6 +109,9 @@ impl Shared {
                 return Err(error);
             }
             tracing::debug!(server = self.config.name, %error, attempt, "trying again");
+            if let Some(retried) = &context.retried {
+                retried.fetch_add(1, Ordering::Relaxed);
+            }
             sleep(pause).await;
         }
         Err(CallError::Unavailable { cause: "no attempt was made".to_owned() })
@@ -150,6 +154,18 @@ impl Shared {
             })
     }
 
+    /// What comes with an error, without secrets of ours; else as it is, since clients act on it.
+    fn masked(&self, data: Bytes) -> Json {
+        let masked = match self.masker.mask_known(&String::from_utf8_lossy(&data)) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(masked) => Some(masked),
+        };
+        let Some(masked) = masked else { return Json::from_scanned(data) };
+        // A secret may have stood where only a number can.
+        let nothing = || Json::from_scanned(Bytes::from_static(b"\"****\""));
+        Json::parse(masked).unwrap_or_else(|_| nothing())
+    }
+
     pub(super) fn call_error(&self, error: RequestError) -> CallError {
         let server = &self.config.name;
         let said = |error: &RequestError| {
@@ -170,7 +186,7 @@ impl Shared {
             RequestError::Rpc(rpc) => CallError::Rpc {
                 code: rpc.code,
                 message: self.masker.mask(&rpc.message).into_owned(),
-                data: rpc.data.map(Json::from_scanned),
+                data: rpc.data.map(|it| self.masked(it)),
             },
             RequestError::Malformed { .. } | RequestError::Http { .. } => {
                 CallError::Malformed { cause: said(&error) }

@@ -4,14 +4,17 @@
 //! and everything that is wrong, each with its place. The seed's [`load_mcp_config`] turns the first
 //! fault that costs a server into an error.
 
+mod caution;
 mod document;
 mod fault;
+mod package;
 mod server;
 mod entry;
 
 use std::{fs, io, path::Path};
 
-pub use entry::read_duration;
+pub use caution::{is_plain_http, is_this_machine, is_written_secret};
+pub use entry::{read_duration, read_rate};
 pub use fault::{ConfigFault, Severity};
 pub use server::{Isolation, Rate, ServerConfig, Transport};
 

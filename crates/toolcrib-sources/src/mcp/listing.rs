@@ -142,16 +142,19 @@ async fn all_pages(
         cursor = next
             .and_then(|it| serde_json::from_slice(it).ok())
             .filter(|it: &String| !it.is_empty());
-        let Some(cursor) = &cursor else { break };
         let what = member_words(member);
-        let limit = if MAX_TOOLS <= found.len() {
+        let limit = if MAX_TOOLS < found.len() + usize::from(cursor.is_some()) {
             format!("it lists more than {MAX_TOOLS} {what}; the rest is left out")
-        } else if !seen.insert(cursor.clone()) {
+        } else if let Some(cursor) = &cursor
+            && !seen.insert(cursor.clone())
+        {
             format!("its list of {what} goes round in a circle; what came twice is left out")
-        } else if MAX_PAGES <= page_number {
+        } else if cursor.is_some() && MAX_PAGES <= page_number {
             format!("its list of {what} has more than {MAX_PAGES} pages; the rest is left out")
-        } else {
+        } else if cursor.is_some() {
             continue;
+        } else {
+            break;
         };
         problems.push(Problem::new(format!("server {server}"), limit));
         break;

@@ -91,7 +91,7 @@ impl Call {
             params["total"] = total;
         }
         if let Some(Value::String(message)) = &words.message {
-            params["message"] = json!(self.settings.masker.mask(message));
+            params["message"] = json!(self.settings.masker.mask_known(message));
         }
         Some(params)
     }
@@ -177,11 +177,11 @@ impl Call {
 const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/// Takes secrets out of the texts in a value. Keys stay: they are not what a value says.
+/// Takes configured secrets out of the texts in a value, which goes to clients. Keys stay: they are not what a value says.
 pub(super) fn mask_values(value: &mut Value, masker: &Masker) {
     match value {
         Value::String(text) => {
-            if let std::borrow::Cow::Owned(masked) = masker.mask(text) {
+            if let std::borrow::Cow::Owned(masked) = masker.mask_known(text) {
                 *text = masked;
             }
         }

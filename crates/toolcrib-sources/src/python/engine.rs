@@ -361,11 +361,7 @@ impl Engine {
             );
             return;
         }
-        problems.push(Problem {
-            subject: "tools".to_owned(),
-            message: failure.cause,
-            hint: Some(failure.hint),
-        });
+        problems.push(Problem::new("tools", failure.cause).hint(failure.hint));
         self.tell_only(problems);
     }
 

@@ -127,6 +127,10 @@ pub(super) fn files(workspace: &Path) -> (Vec<Written>, Vec<Problem>) {
             problems.push(problem.hint("give it another name"));
             continue;
         }
+        if is_outside(&path, &folder, workspace) {
+            problems.push(Problem::new(file, "it is outside of the workspace"));
+            continue;
+        }
         let about = fs::metadata(&path);
         if about.as_ref().is_ok_and(|it| LARGEST < it.len()) {
             problems.push(Problem::new(file, "it is larger than 1 MB"));
@@ -149,6 +153,14 @@ pub(super) fn files(workspace: &Path) -> (Vec<Written>, Vec<Problem>) {
 fn is_tools(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.ends_with(".py") && !name.starts_with(['_', '.']) && path.is_file()
+}
+
+/// Whether a link leads to what is not ours. What cannot be read would be shown in a problem, line by line.
+/// `tools` itself may be a link: that is how somebody wants it.
+fn is_outside(path: &Path, folder: &Path, workspace: &Path) -> bool {
+    let Ok(real) = fs::canonicalize(path) else { return false };
+    let inside = |it: &Path| fs::canonicalize(it).is_ok_and(|it| real.starts_with(it));
+    !inside(folder) && !inside(workspace)
 }
 
 /// All files that matter, and what tells their versions.
@@ -209,7 +221,7 @@ pub(super) fn start(
         "op": "start", "mode": mode, "workspace": settings.workspace, "schema": schema,
         "files": files, "mods": mods, "memory": settings.memory,
         "cpu": settings.cpu.map(|it| it.as_secs_f64()), "max_result": settings.max_result,
-        "list": list,
+        "list": list, "sandbox": settings.sandbox.then(|| settings.home.join("tmp")),
     });
     start.to_string().into_bytes()
 }
@@ -324,7 +336,7 @@ impl Loaded {
 
     fn problem(&mut self, file: &str, line: Option<u32>, what: String, cure: Option<String>) {
         let subject = line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"));
-        self.problems.push(Problem { subject, message: what, hint: cure });
+        self.problems.push(Problem { hint: cure, ..Problem::new(subject, what) });
     }
 }
 
@@ -335,6 +347,7 @@ fn tool(text: &str, masker: &Masker) -> Result<(Tool, Served, Option<String>), S
     let object = value.as_object_mut().ok_or("a tool must be an object")?;
     let is_async = object.shift_remove("async").is_some_and(|it| it == true);
     let timeout = object.shift_remove("timeout_ms").and_then(|it| it.as_u64());
+    let checks = object.shift_remove("checks").and_then(|it| Json::of(&it).ok());
     for key in ["description", "title"] {
         if let Some(text) = value.get_mut(key) {
             mask_values(text, masker);
@@ -342,6 +355,7 @@ fn tool(text: &str, masker: &Masker) -> Result<(Tool, Served, Option<String>), S
     }
     let raw = Json::of(&value).map_err(|error| error.to_string())?;
     let tool = Tool::read(raw).map_err(|fault| fault.to_string())?;
+    let tool = Tool { checks, ..tool };
     if tool.name.starts_with(SERVERS) {
         let name = &tool.name;
         return Err(format!(

@@ -6,7 +6,7 @@ use std::{
 };
 
 /// Every file of the package.
-const FILES: [(&str, &str); 29] = [
+const FILES: [(&str, &str); 30] = [
     ("openagents/__init__.py", include_str!("../../python/openagents/__init__.py")),
     ("openagents/core/__init__.py", include_str!("../../python/openagents/core/__init__.py")),
     ("openagents/core/base_mod.py", include_str!("../../python/openagents/core/base_mod.py")),
@@ -38,6 +38,7 @@ const FILES: [(&str, &str); 29] = [
     ("toolcrib/_plain.py", include_str!("../../python/toolcrib/_plain.py")),
     ("toolcrib/_records.py", include_str!("../../python/toolcrib/_records.py")),
     ("toolcrib/_results.py", include_str!("../../python/toolcrib/_results.py")),
+    ("toolcrib/_sandbox.py", include_str!("../../python/toolcrib/_sandbox.py")),
     ("toolcrib/_schema.py", include_str!("../../python/toolcrib/_schema.py")),
     ("toolcrib/_served.py", include_str!("../../python/toolcrib/_served.py")),
     ("toolcrib/_signature.py", include_str!("../../python/toolcrib/_signature.py")),

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::mcp::env::{Filled, Lookup};
 
-const KNOWN: [&str; 23] = [
+const KNOWN: [&str; 25] = [
     "transport",
     "type",
     "command",
@@ -34,7 +34,9 @@ const KNOWN: [&str; 23] = [
     "names",
     "isolation",
     "rate",
+    "concurrent",
     "enabled",
+    "allow_dangerous_env",
 ];
 
 /// What other clients write and we have no use for.
@@ -147,6 +149,7 @@ impl<'a> Entry<'a, '_> {
                 )
                 .unwrap_or_default(),
             rate: self.rate(),
+            concurrent: self.concurrent(),
             at: node.position(),
             url,
             ..ServerConfig::new(name, transport)
@@ -179,6 +182,14 @@ impl<'a> Entry<'a, '_> {
             self.fail(&node, Some("headers"), message);
         }
         let bad_name = |key: &str| key.is_empty() || key.contains(['=', '\0']);
+        let allowed = self.flag("allow_dangerous_env");
+        if let Some((name, _)) = config.env.iter().find(|(name, _)| !allowed && loads_code(name))
+            && let Some(node) = self.get("env")
+        {
+            let message = format!("`{name}` makes the program run other code than its own");
+            let hint = "take it out, or set `\"allow_dangerous_env\": true` for this server";
+            self.fail_with(&node, Some("env"), message, Some(hint.to_owned()));
+        }
         let bad_text = |it: &Filled| it.value().contains('\0');
         if config.env.iter().any(|(key, value)| bad_name(key) || bad_text(value))
             && let Some(node) = self.get("env")
@@ -336,7 +347,7 @@ impl<'a> Entry<'a, '_> {
         let text = self.filled(&node, "rate")?;
         let rate = read_rate(text.value());
         if rate.is_none() {
-            let hint = "write calls per second, minute or hour: 10/s, 100/m, 1000/h";
+            let hint = "write calls per second, minute or hour: 10/s, 100/m, 1000/h, 10/s burst 20";
             self.fail_with(
                 &node,
                 Some("rate"),
@@ -345,6 +356,17 @@ impl<'a> Entry<'a, '_> {
             );
         }
         rate
+    }
+
+    fn concurrent(&mut self) -> Option<u32> {
+        let node = self.get("concurrent")?;
+        let text = self.filled(&node, "concurrent")?;
+        let concurrent = text.value().parse().ok().filter(|&it| 0 < it);
+        if concurrent.is_none() {
+            let message = format!("`{text}` is not a number of calls such as 4");
+            self.fail(&node, Some("concurrent"), message);
+        }
+        concurrent
     }
 
     fn fail(&mut self, node: &Node<'_>, field: Option<&str>, message: String) {
@@ -367,6 +389,21 @@ impl<'a> Entry<'a, '_> {
     }
 }
 
+/// Whether whoever sets this variable has code of his own run in whatever program is started.
+fn loads_code(variable: &str) -> bool {
+    const NAMES: [&str; 7] = [
+        "NODE_OPTIONS",
+        "PYTHONSTARTUP",
+        "PERL5OPT",
+        "RUBYOPT",
+        "BASH_ENV",
+        "JAVA_TOOL_OPTIONS",
+        "_JAVA_OPTIONS",
+    ];
+    let name = variable.to_ascii_uppercase();
+    name.starts_with("LD_") || name.starts_with("DYLD_") || NAMES.contains(&name.as_str())
+}
+
 const DAY: f64 = 86_400.0;
 
 /// Reads a time: `30`, `0.5`, `500ms`, `30s`, `2m`.
@@ -379,15 +416,21 @@ pub fn read_duration(text: &str) -> Option<Duration> {
     (0.0 < seconds && seconds <= DAY).then(|| Duration::from_secs_f64(seconds))
 }
 
-/// `10/s`.
-fn read_rate(text: &str) -> Option<Rate> {
-    let (calls, unit) = text.split_once('/')?;
+/// Reads a rate: `10/s`, `100/m`, `1000/h`, `10/s burst 20`. Where no burst is said, all may come at once.
+pub fn read_rate(text: &str) -> Option<Rate> {
+    let (calls, rest) = text.split_once('/')?;
+    let (unit, burst) = match rest.split_once("burst") {
+        Some((unit, burst)) => (unit, Some(burst)),
+        None => (rest, None),
+    };
     let per = match unit.trim() {
         "s" => 1,
         "m" => 60,
         "h" => 3600,
         _ => return None,
     };
-    let calls = calls.trim().parse().ok().filter(|&it| 0 < it)?;
-    Some(Rate { calls, per: Duration::from_secs(per) })
+    let number = |it: &str| it.trim().parse().ok().filter(|&it| 0 < it);
+    let calls = number(calls)?;
+    let burst = burst.map_or(Some(calls), number)?;
+    Some(Rate { calls, per: Duration::from_secs(per), burst })
 }

@@ -7,8 +7,11 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
-use toolcrib_catalogue::{ClientError, NameStyle, ToolFilter};
-use toolcrib_wire::{Endpoint, ServerCommand, Target, text::Masker};
+use toolcrib_catalogue::{ClientError, NameStyle, ToolFilter, lock::Way};
+use toolcrib_wire::{
+    Endpoint, ServerCommand, Target,
+    text::{Masker, names_secret},
+};
 
 use crate::mcp::env::Filled;
 
@@ -56,6 +59,8 @@ pub struct ServerConfig {
     pub isolation: Isolation,
     /// How often it may be called.
     pub rate: Option<Rate>,
+    /// How many calls of it may run at a time.
+    pub concurrent: Option<u32>,
     /// Where the entry stands in its file.
     pub at: (usize, usize),
     /// Whatever came out of a variable.
@@ -102,6 +107,8 @@ pub struct Rate {
     pub calls: u32,
     /// In how much time.
     pub per: Duration,
+    /// How many at once, after a pause.
+    pub burst: u32,
 }
 
 impl fmt::Display for Transport {
@@ -156,6 +163,7 @@ impl ServerConfig {
             names: None,
             isolation: Isolation::Shared,
             rate: None,
+            concurrent: None,
             at: (0, 0),
             secrets: Secrets::default(),
         }
@@ -227,6 +235,24 @@ impl ServerConfig {
         self.ca = self.ca.as_ref().map(anchored);
     }
 
+    /// How the server is started or reached, as it is written: with the names of variables, not their values.
+    /// To be asked before paths are [anchored](Self::anchor): where a workspace lies is not a part of it.
+    pub fn way(&self) -> Way {
+        let written = |it: &Option<Filled>| it.as_ref().map(ToString::to_string);
+        if self.transport != Transport::Stdio {
+            let url = written(&self.url).unwrap_or_default();
+            let way = Way::address(self.transport.as_str(), &url);
+            return way.headers(self.headers.iter().map(|(key, _)| key.as_str()));
+        }
+        let args = self.args.iter().map(ToString::to_string);
+        let way = Way::process(&written(&self.command).unwrap_or_default(), args);
+        let way = way.variables(self.env.iter().map(|(key, _)| key.as_str()));
+        match written(&self.cwd) {
+            Some(folder) => way.within(&folder),
+            None => way,
+        }
+    }
+
     /// What must not stand in a log or an error: whatever came out of a variable, every header, and
     /// what stands in the environment under a name that sounds like a secret.
     pub fn masker(&self) -> Masker {
@@ -245,10 +271,12 @@ impl ServerConfig {
     }
 }
 
-/// Whether a variable of this name probably holds a secret.
+/// Whether a variable of this name probably holds a secret. What is masked here is the value, wherever it stands; so
+/// in doubt it is one.
 fn sounds_secret(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    ["token", "key", "secret", "passw", "auth", "cred"].iter().any(|it| key.contains(it))
+    let lower = key.to_ascii_lowercase();
+    let hints = ["token", "key", "secret", "passw", "auth", "cred"];
+    names_secret(key) || hints.iter().any(|it| lower.contains(it))
 }
 
 /// What is wrong with an address, or the address.
