@@ -4,7 +4,7 @@
 //! workspace. A list that is absent is no rule; an empty one exposes nothing. `excluded` wins. This is
 //! the one place that decides, for listing and calling alike, on every door.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use subtle::ConstantTimeEq;
 use toolcrib_bus::Pattern as EventPattern;
@@ -24,7 +24,7 @@ pub struct Access {
 
 /// Somebody who was let in. Two are the same if they came with the same token into the same group,
 /// whatever else has changed meanwhile.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Caller {
     /// The name of the group.
     pub group: Arc<str>,
@@ -32,7 +32,18 @@ pub struct Caller {
     token: Option<[u8; 32]>,
     /// Whoever runs the gateway, and came in by its private socket.
     operator: bool,
+    /// Where from, if it came over a network.
+    pub(crate) address: Option<IpAddr>,
 }
+
+impl PartialEq for Caller {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |it: &Self| (Arc::clone(&it.group), it.token, it.operator);
+        same(self) == same(other)
+    }
+}
+
+impl Eq for Caller {}
 
 /// Why somebody is not let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +172,8 @@ impl Access {
         for token in &self.tokens {
             if bool::from(token.digest.ct_eq(&digest)) {
                 let group = Arc::clone(&self.groups[token.group].name);
-                found = Some(Caller { group, token: Some(token.digest), operator: false });
+                let token = Some(token.digest);
+                found = Some(Caller { group, token, operator: false, address: None });
             }
         }
         found.ok_or(Denied::UnknownToken)
@@ -169,7 +181,8 @@ impl Access {
 
     /// Somebody without a token.
     fn anybody(&self) -> Caller {
-        Caller { group: Arc::clone(&self.groups[0].name), token: None, operator: false }
+        let group = Arc::clone(&self.groups[0].name);
+        Caller { group, token: None, operator: false, address: None }
     }
 
     /// Whether somebody who was let in would be let in again, and into the same group.
@@ -186,12 +199,21 @@ impl Access {
     pub fn local(&self, group: Option<&str>) -> Option<Caller> {
         let Some(name) = group else { return Some(self.anybody()) };
         let group = self.groups.iter().find(|it| &*it.name == name)?;
-        Some(Caller { group: Arc::clone(&group.name), token: None, operator: false })
+        let group = Arc::clone(&group.name);
+        Some(Caller { group, token: None, operator: false, address: None })
     }
 
     /// Whoever runs the gateway.
     pub(crate) fn operator(&self) -> Caller {
         Caller { operator: true, ..self.anybody() }
+    }
+
+    /// Everybody who has a token.
+    pub(crate) fn holders(&self) -> impl Iterator<Item = Caller> {
+        self.tokens.iter().map(|it| {
+            let group = Arc::clone(&self.groups[it.group].name);
+            Caller { group, token: Some(it.digest), operator: false, address: None }
+        })
     }
 
     /// Whether there is any token.
@@ -270,6 +292,11 @@ impl Access {
     /// How large a result of a tool may be for the group in this place.
     pub(crate) fn limit(&self, group: usize, tool: &str) -> Option<usize> {
         self.shapes.limit(&self.groups.get(group)?.shape, tool)
+    }
+
+    /// Whether the group in this place has its arguments put right.
+    pub(crate) fn repairs(&self, group: usize) -> bool {
+        self.groups.get(group).is_some_and(|it| it.shape.repairs)
     }
 
     /// Whether some result may be too large for the group in this place.
@@ -358,6 +385,28 @@ impl Caller {
     pub(crate) fn mark(&self, salt: &[u8; 32]) -> String {
         let token = self.token.unwrap_or_default();
         blake3::keyed_hash(salt, &token).to_hex()[..8].to_owned()
+    }
+
+    /// Who this is, without saying the token.
+    pub(crate) fn name(&self, salt: &[u8; 32]) -> String {
+        match self.token {
+            _ if self.operator => "operator".to_owned(),
+            Some(_) => format!("token:{}", self.mark(salt)),
+            None if self.address.is_some() => "anonymous".to_owned(),
+            None => "local".to_owned(),
+        }
+    }
+
+    /// The same, from there.
+    pub(crate) fn at(self, address: IpAddr) -> Self {
+        Self { address: Some(address), ..self }
+    }
+
+    /// One name for all that comes with the same token into the same group.
+    pub(crate) fn principal(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("toolcrib caller");
+        hasher.update(&self.token.unwrap_or_default()).update(&[self.operator.into()]);
+        *hasher.update(self.group.as_bytes()).finalize().as_bytes()
     }
 
     /// Whether this is whoever runs the gateway.

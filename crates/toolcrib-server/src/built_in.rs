@@ -4,6 +4,7 @@
 pub(crate) mod artifact;
 pub(crate) mod events;
 pub(crate) mod search;
+pub(crate) mod several;
 
 use std::sync::Arc;
 
@@ -15,8 +16,9 @@ use toolcrib_wire::json::member;
 use crate::{access::Caller, gateway::Gateway};
 
 /// Their names, which no other tool can have.
-pub(crate) const NAMES: [&str; 7] = [
+pub(crate) const NAMES: [&str; 8] = [
     CALL_TOOL,
+    CALL_TOOLS,
     "describe_tools",
     "events_ack",
     "events_poll",
@@ -30,6 +32,9 @@ pub(crate) const SEARCH_VIEW: [&str; 3] = [CALL_TOOL, "describe_tools", SEARCH_T
 
 /// Calls another tool; the one who answers a call looks through it.
 pub(crate) const CALL_TOOL: &str = "call_tool";
+
+/// Makes several calls; only for those who name it.
+pub(crate) const CALL_TOOLS: &str = "call_tools";
 
 /// Reads pieces of what was kept.
 pub(crate) const READ_ARTIFACT: &str = "read_artifact";
@@ -46,6 +51,7 @@ pub(crate) fn is_reserved(name: &str) -> bool {
 pub(crate) fn definition(name: &str) -> &'static str {
     match name {
         CALL_TOOL => search::CALL,
+        CALL_TOOLS => several::CALL,
         "describe_tools" => search::DESCRIBE,
         "events_ack" => events::ACK,
         "events_poll" => events::POLL,
@@ -62,12 +68,14 @@ pub(crate) struct Done {
     pub(crate) structure: Option<String>,
 }
 
-/// Calls one of these: the result, which says so where it failed.
+/// Calls one of these: the result, which says so where it failed. What is done under the same name is done
+/// `once`.
 pub(crate) async fn call(
     gateway: &Arc<Gateway>,
     caller: &Caller,
     name: &str,
     params: &Bytes,
+    once: Option<&str>,
 ) -> Bytes {
     let arguments = member(params, "arguments").map_or(&b"{}"[..], |at| &params[at]);
     let arguments = if arguments == b"null" { b"{}" } else { arguments };
@@ -79,7 +87,10 @@ pub(crate) async fn call(
             events::poll(gateway, caller, arguments).await.map_err(|it| it.to_string())
         }
         "events_ack" => events::ack(gateway, caller, arguments).await.map_err(|it| it.to_string()),
-        _ => events::publish(gateway, caller, arguments, params).await.map_err(|it| it.to_string()),
+        _ => {
+            let published = events::publish(gateway, caller, arguments, params, once).await;
+            published.map_err(|it| it.to_string())
+        }
     };
     match done {
         Ok(Done { text, structure }) => result(&text, structure.as_deref()),

@@ -1,23 +1,28 @@
 //! One call of a tool: who answers it, what is recorded of it, and what of its result is passed on.
+//!
+//! It goes through: is there such a tool and is it what was accepted, do the arguments fit (here); was it
+//! made before (`once`); is the result kept, is there room for the call (`making`).
 
-use std::sync::Arc;
+pub(crate) mod making;
+mod once;
+
+use std::sync::{Arc, atomic::AtomicU32};
 
 use bytes::Bytes;
 use serde_json::json;
-use toolcrib_catalogue::{Blame, CallError, Json, Visitor};
-use toolcrib_context::artifacts::ArtifactId;
+use toolcrib_catalogue::{Blame, CallContext, CallError, ClientError, Entry, Json, Visitor};
 use toolcrib_wire::{Era, RpcError, json::member, modern::unfinished};
 
 use crate::{
     built_in,
-    dispatch::{Asked, complete, invalid, replaced, rpc, string_in, usable},
+    dispatch::{Asked, complete, invalid, replaced, string_in, usable},
     gateway::Gateway,
-    keeping::Large,
-    recording::Call,
+    guard::{Ended, Standing, arguments, results, rules::ResultRule, telling::Telling},
     rounds,
     snapshot::Snapshot,
     visit::Here,
 };
+use making::Making;
 
 /// What is to be called, once it is known who answers.
 struct Called {
@@ -27,8 +32,24 @@ struct Called {
     through: bool,
 }
 
-/// Answers a call.
+/// Answers a call. Whatever becomes of it is told afterwards.
 pub(crate) async fn call(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes, RpcError> {
+    let mut telling = Telling::begin(gateway, &asked);
+    let era = asked.era;
+    if let Err(error) = telling.admit().await {
+        return Ok(own(unrecorded(&error.to_string(), "Nothing was done."), era));
+    }
+    let answer = begun(gateway, asked, &mut telling).await;
+    telling.end(answer).await.unwrap_or_else(|error| {
+        Ok(own(unrecorded(&error.to_string(), "It may have been done nevertheless."), era))
+    })
+}
+
+async fn begun(
+    gateway: &Arc<Gateway>,
+    asked: Asked<'_>,
+    telling: &mut Telling,
+) -> Result<Bytes, RpcError> {
     let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
     let (name, _) = string_in(&params, "name")?;
     if let Some(arguments) = member(&params, "arguments")
@@ -44,13 +65,14 @@ pub(crate) async fn call(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Byt
             Err(cause) => return Ok(own(built_in::refusal(&cause), asked.era)),
         }
     }
+    telling.calls(&called.name, &called.params);
     // What tools call among each other no model sees.
     let recording = gateway.recording().filter(|_| asked.depth == 0);
     let record = recording.map(|it| {
         let visit = asked.visit.clone().map(|it| Here(it).key());
-        it.call(&asked.caller, visit, &called.name, &called.params)
+        it.call(&asked.caller, visit, &called.name, &called.params, &telling.id)
     });
-    let answer = answer(gateway, asked, snapshot, called, record.as_ref()).await;
+    let answer = answer(gateway, asked, snapshot, called, telling).await;
     match (&record, &answer) {
         (Some(record), Ok(result)) => record.ended(result),
         (Some(record), Err(error)) => record.failed(&error.message),
@@ -64,59 +86,112 @@ async fn answer(
     asked: Asked<'_>,
     mut snapshot: Arc<Snapshot>,
     called: Called,
-    record: Option<&Call>,
+    telling: &mut Telling,
 ) -> Result<Bytes, RpcError> {
     let Called { name, params, through } = called;
+    let (era, id, story) = (asked.era, telling.id.clone(), &mut telling.story);
     if snapshot.has_built_in(&asked.caller, &name) {
-        let result = built_in::call(gateway, &asked.caller, &name, &params).await;
-        return Ok(own(result, asked.era));
+        let making = Making { snapshot, name, params, id, once: None };
+        return once::make_once(gateway, asked, making, story).await;
     }
     if snapshot.tool(&asked.caller, &name).is_none() {
         gateway.first_lists().await;
         snapshot = gateway.snapshot();
     }
-    let Some(entry) = snapshot.tool(&asked.caller, &name) else {
+    let found = snapshot.tool(&asked.caller, &name).zip(snapshot.standing(&name));
+    let Some((entry, standing)) = found else {
+        if let Some(cause) = snapshot.held(&asked.caller, &name) {
+            story.refused("pins", Ended::Held, Blame::Upstream);
+            return Ok(own(held_back(&name, cause), era));
+        }
+        story.refused("access", Ended::UnknownTool, Blame::Caller);
         if through {
             let cause = built_in::search::unknown(&snapshot, &asked.caller, &name);
-            return Ok(own(built_in::refusal(&cause), asked.era));
+            return Ok(own(built_in::refusal(&cause), era));
         }
         return Err(unknown(&name));
     };
-    gateway.note(entry.listing, asked.visit.as_ref());
-    let source = gateway.source(entry.listing);
-    let source = source.ok_or_else(|| unknown(&name))?;
-    let (_, at) = string_in(&params, "name")?;
-    let params = replaced(&params, &at, &entry.tool.name);
-    let mut context = asked.context();
-    if source.calls_others() {
-        context.group = Some(Arc::clone(&asked.caller.group));
-        context.others = Some(Arc::new(asked.others(gateway, &name)));
-    }
-    // A program that calls gets what it called for, however large.
-    let limit = snapshot.limit(&asked.caller, &name).filter(|_| asked.depth == 0);
-    context.takes_aside = limit.is_some() && gateway.settings().store.is_some();
-    let params = Json::from_scanned(params);
-    let result = rounds::request(source, "tools/call", params, context, asked.era).await;
-    let aside = result.as_ref().ok().filter(|it| it.aside().is_some()).cloned();
-    let result = match result.and_then(|it| usable(it, asked.era)) {
-        Err(error @ CallError::Rpc { .. }) => return Err(rpc(error)),
-        Err(error) => return Ok(own(failed(&name, &error), asked.era)),
-        Ok(result) => result,
+    story.source = snapshot.label(entry.listing);
+    story.definition = Some(standing.look.hash);
+    let rules = Arc::clone(&gateway.rules());
+    let repairs = snapshot.repairs(&asked.caller);
+    let params = match rules.arguments {
+        true => arguments::checked(&standing.look, params, repairs).await,
+        false => Ok(params),
     };
-    let Some(limit) = limit else { return Ok(result) };
-    if aside.is_none() && (result.len() <= limit || unfinished(&result).is_some()) {
-        return Ok(result);
-    }
-    let call = record.map_or_else(unnamed, |it| it.id.clone());
-    let (group, era) = (Arc::clone(&asked.caller.group), asked.era);
-    let large = Large { tool: name.clone(), group, call, limit, era };
-    let kept = gateway.keep(large, result, aside).await;
-    Ok(kept.unwrap_or_else(|error| own(failed(&name, &error), era)))
+    let params = match params {
+        Ok(params) => params,
+        Err(faults) => {
+            story.refused("arguments", Ended::InvalidArguments, Blame::Caller);
+            return Ok(own(arguments::refusal(&name, &faults), era));
+        }
+    };
+    let making = Making { snapshot, name, params, id, once: None };
+    once::make_once(gateway, asked, making, story).await
 }
 
-/// A name for a call that is not recorded: what is kept of it belongs together.
-fn unnamed() -> String {
-    ArtifactId::random().map(String::from).unwrap_or_default()
+/// Asks the tool's source: what it answers, and with what of it put aside.
+async fn ask(
+    gateway: &Arc<Gateway>,
+    asked: &Asked<'_>,
+    entry: &Entry,
+    params: Bytes,
+    is_limited: bool,
+    once: Option<Arc<str>>,
+    retried: Arc<AtomicU32>,
+) -> Result<(Bytes, Option<Json>), CallError> {
+    gateway.note(entry.listing, asked.visit.as_ref());
+    let gone = || CallError::Client(ClientError::Refused("its source is gone".to_owned()));
+    let source = gateway.source(entry.listing).ok_or_else(gone)?;
+    let at = member(&params, "name").ok_or_else(gone)?;
+    let params = replaced(&params, &at, &entry.tool.name);
+    let mut context = CallContext { once, retried: Some(retried), ..asked.context() };
+    if source.calls_others() {
+        context.group = Some(Arc::clone(&asked.caller.group));
+        context.others = Some(Arc::new(asked.others(gateway, &entry.name)));
+    }
+    // A program that calls gets what it called for, however large.
+    context.takes_aside = is_limited && gateway.settings().store.is_some();
+    let params = Json::from_scanned(params);
+    let result = rounds::request(source, "tools/call", params, context, asked.era).await?;
+    let aside = Some(&result).filter(|it| it.aside().is_some()).cloned();
+    Ok((usable(result, asked.era)?, aside))
+}
+
+/// The result, held against what its tool promises.
+fn promised(rule: ResultRule, name: &str, standing: &Standing, result: Bytes) -> Bytes {
+    if rule == ResultRule::Off || unfinished(&result).is_some() {
+        return result;
+    }
+    let Some(fault) = results::fault(&standing.look, &result) else { return result };
+    if standing.is_first_misfit() {
+        tracing::warn!(tool = name, "{fault}");
+    }
+    if rule == ResultRule::Strict { results::marked(&result, &fault) } else { result }
+}
+
+/// The result of a call of a tool that is not what was accepted.
+fn held_back(name: &str, cause: &str) -> Bytes {
+    let text = format!(
+        "The tool `{name}` is held back (definition_changed): {cause}. Nothing was done. \
+         Whoever runs this gateway can accept it with `toolcrib lock`."
+    );
+    let result = json!({
+        "content": [{ "type": "text", "text": text }],
+        "isError": true,
+        "_meta": { "toolcrib/blame": "upstream", "toolcrib/code": "definition_changed" },
+    });
+    result.to_string().into()
+}
+
+/// The result of a call of which there can be no record.
+fn unrecorded(cause: &str, done: &str) -> Bytes {
+    let result = json!({
+        "content": [{ "type": "text", "text": format!("{cause}. {done}") }],
+        "isError": true,
+        "_meta": { "toolcrib/blame": "gateway", "toolcrib/code": "audit_unavailable" },
+    });
+    result.to_string().into()
 }
 
 /// There is no such tool. A name of megabytes is not said again.

@@ -13,6 +13,7 @@ use toolcrib_wire::{
     Era, Revision, RpcError,
     frame::{INTERNAL_ERROR, METHOD_NOT_FOUND},
     json::{member, members},
+    misspelt,
     modern::unfinished,
     revision::META_SERVER,
 };
@@ -68,6 +69,12 @@ impl Asked<'_> {
 }
 
 impl Asked<'_> {
+    /// A call that may outlive whoever made it.
+    pub(crate) fn owned(self) -> Asked<'static> {
+        let Self { caller, era, params, listener, visit, depth, attempt, .. } = self;
+        Asked { method: "tools/call", caller, era, params, listener, visit, depth, attempt }
+    }
+
     /// The tools that the one that is called may call.
     pub(crate) fn others(&self, gateway: &Arc<Gateway>, tool: &str) -> FromWithin {
         FromWithin {
@@ -306,6 +313,7 @@ async fn read_resource(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes
 
 async fn complete_argument(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
     let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
+    exact(&params)?;
     let reference = member(&params, "ref").ok_or_else(|| invalid("`ref` is required"))?;
     let inside = params.slice(reference.clone());
     let (kind, _) = string_in(&inside, "type")?;
@@ -397,8 +405,20 @@ pub(crate) fn trace(params: &[u8]) -> Vec<(&'static str, String)> {
     keys.into_iter().filter_map(|key| Some((key, text(key)?))).collect()
 }
 
+/// Refuses params of which a server that reads keys carelessly would understand something else.
+fn exact(params: &[u8]) -> Result<(), RpcError> {
+    const KEYS: [&str; 6] = ["name", "arguments", "_meta", "uri", "ref", "argument"];
+    match misspelt(params, &KEYS) {
+        None => Ok(()),
+        Some(key) => {
+            Err(invalid(format!("`{}` is no key here: write it small", key.escape_debug())))
+        }
+    }
+}
+
 /// A string among the params, and where it stands.
 pub(crate) fn string_in(params: &Bytes, key: &str) -> Result<(String, Range<usize>), RpcError> {
+    exact(params)?;
     let at = member(params, key).ok_or_else(|| invalid(format!("`{key}` is required")))?;
     let text = serde_json::from_slice(&params[at.clone()]).ok();
     Ok((text.ok_or_else(|| invalid(format!("`{key}` must be a string")))?, at))

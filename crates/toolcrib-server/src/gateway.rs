@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{sync::watch, time::Instant};
@@ -19,7 +19,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolcrib_bus::Bus;
 use toolcrib_catalogue::{
     CallContext, Catalogue, Json, Listener, NameStyle, Offers, Origin, Source, SourceState,
-    ToolFilter, Visitor,
+    ToolFilter, Visitor, lock::Way,
 };
 
 use toolcrib_context::{Recorder, artifacts::Store};
@@ -30,6 +30,10 @@ use crate::{
     dispatch::{self, Asked},
     events::Holding,
     finding::Finding,
+    guard::{
+        Looking, audit::Audit, cache::Cache, ids::CallIds, limits::Limit, repeats::Repeats,
+        rules::Rules,
+    },
     recording::Recording,
     snapshot::Snapshot,
     visit::{Here, LEVELS, Out, Visit},
@@ -63,6 +67,16 @@ pub struct Gateway {
     labels: Vec<Arc<str>>,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
+    /// What tools and calls are held to.
+    rules: ArcSwap<Rules>,
+    /// What is known of definitions. Held while a snapshot is built.
+    looking: Mutex<Looking>,
+    /// What calls are called.
+    pub(crate) ids: CallIds,
+    /// Results that are kept for a while.
+    pub(crate) cache: Arc<Cache>,
+    /// Calls that are made once.
+    pub(crate) repeats: Arc<Repeats>,
     /// Gone when we close: whoever still calls has it.
     recording: Mutex<Option<Arc<Recording>>>,
 }
@@ -80,6 +94,10 @@ pub struct Input {
     pub filter: ToolFilter,
     /// Without it the gateway is not ready.
     pub required: bool,
+    /// How it is started or reached, where that may be pinned.
+    pub way: Option<Way>,
+    /// How often it may be called.
+    pub limit: Limit,
 }
 
 /// Nobody has asked a source anything, or several have.
@@ -116,6 +134,10 @@ pub struct Settings {
     pub store: Option<Store>,
     /// Where calls are recorded.
     pub recorder: Option<(Recorder, Masker)>,
+    /// What tools and calls are held to.
+    pub rules: Rules,
+    /// Where every call is recorded, and whatever matters to security.
+    pub audit: Option<Arc<Audit>>,
 }
 
 impl Gateway {
@@ -125,7 +147,8 @@ impl Gateway {
         let offers = vec![Offers::default(); inputs.len()];
         let labels = inputs.iter().map(|it| label(&it.origin)).collect::<Vec<Arc<str>>>();
         let none = Catalogue::default;
-        let empty = Snapshot::new(none(), none(), offers, labels.clone(), Arc::new(access));
+        let empty =
+            Snapshot::new((none(), Vec::new()), none(), offers, labels.clone(), Arc::new(access));
         let gateway = Arc::new(Self {
             visits: Mutex::default(),
             next_key: AtomicU64::new(1),
@@ -140,6 +163,11 @@ impl Gateway {
             built: Mutex::default(),
             changes: watch::Sender::new(0),
             instructions: ArcSwap::from_pointee(settings.instructions.clone()),
+            rules: ArcSwap::from_pointee(std::mem::take(&mut settings.rules)),
+            looking: Mutex::default(),
+            ids: CallIds::default(),
+            cache: Arc::default(),
+            repeats: Arc::default(),
             settings,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -370,10 +398,19 @@ impl Gateway {
         if tokio::time::timeout(CLOSING, self.tasks.wait()).await.is_err() {
             tracing::warn!("some clients did not let go in time");
         }
+        // The end of the record is the last that is written.
+        if let Some(audit) = self.settings.audit.clone() {
+            tokio::task::spawn_blocking(move || audit.close()).await.ok();
+        }
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
+    }
+
+    /// What tools and calls are held to.
+    pub(crate) fn rules(&self) -> Guard<Arc<Rules>> {
+        self.rules.load()
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -384,6 +421,21 @@ impl Gateway {
     pub fn set_masker(&self, masker: &Masker) {
         if let Some(recording) = self.recording() {
             recording.set_masker(masker);
+        }
+        if let Some(audit) = &self.settings.audit {
+            audit.set_masker(masker);
+        }
+    }
+
+    /// Where every call is recorded.
+    pub(crate) fn audit(&self) -> Option<&Arc<Audit>> {
+        self.settings.audit.as_ref()
+    }
+
+    /// Says that the rules were to be read again, and were not taken.
+    pub fn reload_refused(&self, cause: &str) {
+        if let Some(audit) = self.audit() {
+            audit.reload_refused(cause);
         }
     }
 

@@ -160,7 +160,7 @@ impl Door {
         let this = Arc::clone(self);
         let service = service_fn(move |request| {
             let this = Arc::clone(&this);
-            async move { Ok::<_, std::convert::Infallible>(this.answer(peer, request).await) }
+            async move { Ok::<_, std::convert::Infallible>(this.attend(peer, request).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -207,6 +207,22 @@ impl Door {
         }
     }
 
+    /// Answers a request; whoever is turned away is on record.
+    async fn attend(self: &Arc<Self>, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
+        let uri = request.uri().clone();
+        let response = self.answer(peer, request).await;
+        let event = match response.status() {
+            StatusCode::UNAUTHORIZED => "unauthorized",
+            StatusCode::FORBIDDEN => "forbidden",
+            StatusCode::TOO_MANY_REQUESTS => "too_many",
+            _ => return response,
+        };
+        if let Some(audit) = self.gateway.audit() {
+            audit.turned_away(event, peer, uri.path());
+        }
+        response
+    }
+
     async fn answer(self: &Arc<Self>, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
         let uri = request.uri().clone();
         let path = uri.path();
@@ -217,7 +233,7 @@ impl Door {
             return plain(StatusCode::OK, "ok\n");
         }
         let caller = match self.identify(request.headers()) {
-            Ok(caller) => caller,
+            Ok(caller) => caller.at(peer),
             Err(Denied::UnknownToken) if self.throttle.is_too_much(peer, Instant::now()) => {
                 return too_many();
             }

@@ -5,7 +5,7 @@
 //! one request, whatever it came over; `visit` is a client that stays, `stream` what goes out to it,
 //! `watching` and `changes` what it hears of, `rounds` how a legacy client answers a modern server,
 //! `others` how a tool of our own calls another; `events` who may have which events, and `built_in`
-//! the tools that are part of the gateway, `calling` one call, `keeping` what becomes of a result that is too large, `recording` what is
+//! the tools that are part of the gateway, `calling` one call, `guard` what it passes on its way, `keeping` what becomes of a result that is too large, `recording` what is
 //! written down of calls; `finding` finds tools, `cost` says what lists cost; `webhooks` who is told of events; `session` and `http`, and `stdio`, are the doors.
 //!
 //! Nothing here names a kind of source, reads a file or looks into the environment.
@@ -25,6 +25,7 @@ mod others;
 mod events;
 mod built_in;
 mod dispatch;
+mod guard;
 mod calling;
 mod keeping;
 mod recording;
@@ -36,6 +37,14 @@ mod socket;
 
 pub use access::{Access, AccessSettings, Caller, Denied, GroupSettings, Lists, Pattern};
 pub use gateway::{Gateway, Input, Settings};
+pub use guard::audit::{
+    Audit, AuditMode, AuditSettings, Broken, Shown, Verified, find_call, verify,
+};
+pub use guard::{
+    cache::{CacheRule, CacheSettings},
+    limits::{Limit, LimitSettings, Rate},
+    rules::{PoisonRule, ResultRule, Rules},
+};
 pub use http::{Door, HttpSettings, Tls};
 pub use shape::{GroupShape, Inline, Shapes, ViewStyle};
 pub use socket::{Hello, serve_socket};

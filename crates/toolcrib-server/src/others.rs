@@ -102,10 +102,10 @@ impl Others for FromWithin {
 /// Somebody who can be asked, and does not hear of what was not asked for: the progress of the inner call
 /// is not that of the outer one.
 #[derive(Debug)]
-struct Quiet(Arc<dyn Listener>);
+pub(crate) struct Quiet(Arc<dyn Listener>);
 
 impl Quiet {
-    fn before(listener: Arc<dyn Listener>) -> Arc<dyn Listener> {
+    pub(crate) fn before(listener: Arc<dyn Listener>) -> Arc<dyn Listener> {
         Arc::new(Self(listener))
     }
 }

@@ -1,5 +1,5 @@
-//! Recording what clients call, as session lines that can be packed afterwards. Values of configured secrets
-//! are masked before anything is written.
+//! Recording what clients call, as session lines that can be packed afterwards. Secrets are masked before anything is
+//! written: configured values, what looks like a token, and what stands under a name that sounds secret.
 //!
 //! A call waits for none of this: what is to be recorded goes into a queue as it is, and is read, masked and
 //! written elsewhere. Where more comes than can be written, the rest is dropped and counted, and the log says so.
@@ -16,7 +16,7 @@ use std::{
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolcrib_bus::{now_ms, rfc3339};
 use toolcrib_context::{ContextItem, Recorder, write_line};
@@ -44,8 +44,6 @@ pub(crate) struct Recording {
     masker: Arc<ArcSwap<Masker>>,
     /// Makes marks of callers say nothing to others.
     salt: [u8; 32],
-    calls: AtomicU64,
-    run: String,
     lost: AtomicU64,
     waiting: Arc<AtomicUsize>,
 }
@@ -87,8 +85,7 @@ impl Recording {
         let recorder = Arc::new(Mutex::new(recorder));
         let masker = Arc::new(ArcSwap::from_pointee(masker));
         let waiting = Arc::new(AtomicUsize::new(0));
-        let run = stamp();
-        let (begin, known, load) = (run.clone(), Arc::clone(&masker), Arc::clone(&waiting));
+        let (begin, known, load) = (stamp(), Arc::clone(&masker), Arc::clone(&waiting));
         gateway.tasks.spawn(async move {
             let mut batch = Vec::new();
             while 0 < coming.recv_many(&mut batch, 64).await {
@@ -102,8 +99,7 @@ impl Recording {
                 load.fetch_sub(size, Ordering::Relaxed);
             }
         });
-        let (calls, lost) = (AtomicU64::new(1), AtomicU64::new(0));
-        Arc::new(Self { lines, masker, salt, calls, run, lost, waiting })
+        Arc::new(Self { lines, masker, salt, lost: AtomicU64::new(0), waiting })
     }
 
     /// Takes these secrets out too from now on.
@@ -118,13 +114,13 @@ impl Recording {
         visit: Option<u64>,
         tool: &str,
         params: &Bytes,
+        id: &str,
     ) -> Call {
         let client = match visit {
             Some(key) => format!("{}-{key}", caller.group),
             None => format!("{}-{}", caller.group, caller.mark(&self.salt)),
         };
-        let number = self.calls.fetch_add(1, Ordering::Relaxed);
-        let id = format!("call-{}-{number}", self.run);
+        let id = id.to_owned();
         let tool = tool.chars().take(MOST_NAME).collect();
         let (recording, ended) = (Arc::clone(self), AtomicBool::new(false));
         let call = Call { recording, client, id, tool, begin: now_ms(), ended };
@@ -256,8 +252,8 @@ fn masked(raw: &[u8], masker: &Masker) -> Value {
     if MOST_TEXT < raw.len() {
         return json!({ "(bytes)": raw.len() });
     }
-    let value = serde_json::from_slice(raw).unwrap_or_default();
-    mask(value, masker)
+    let text = String::from_utf8_lossy(raw);
+    serde_json::from_str(&masker.mask_json(&text)).unwrap_or_default()
 }
 
 /// What a result says, and whether it says that it failed.
@@ -269,11 +265,11 @@ fn told(result: &[u8], masker: &Masker) -> (String, bool) {
     }
     let value: Value = serde_json::from_slice(result).unwrap_or_default();
     for part in value["content"].as_array().into_iter().flatten() {
-        say(&mut text, part);
+        say(&mut text, part, masker);
     }
     let structure = &value["structuredContent"];
     if text.is_empty() && !structure.is_null() {
-        text = mask(structure.clone(), masker).to_string();
+        text = masker.mask_json(&structure.to_string()).into_owned();
     }
     (text, value["isError"] == true)
 }
@@ -288,7 +284,7 @@ fn shortened(text: &str, masker: &Masker) -> String {
 }
 
 /// Adds what a part of a result says.
-fn say(text: &mut String, part: &Value) {
+fn say(text: &mut String, part: &Value, masker: &Masker) {
     let said: Cow<'_, str> = match part["type"].as_str().unwrap_or_default() {
         "text" => part["text"].as_str().unwrap_or_default().into(),
         "resource" if part["resource"]["text"].is_string() => {
@@ -303,24 +299,10 @@ fn say(text: &mut String, part: &Value) {
     if !text.is_empty() {
         text.push('\n');
     }
-    text.push_str(&said);
-}
-
-/// Takes secrets out of a value: out of texts, keys and numbers.
-fn mask(value: Value, masker: &Masker) -> Value {
-    match value {
-        Value::String(text) => masker.mask(&text).into_owned().into(),
-        Value::Number(number) => match masker.mask(&number.to_string()) {
-            Cow::Borrowed(_) => Value::Number(number),
-            Cow::Owned(masked) => masked.into(),
-        },
-        Value::Array(items) => items.into_iter().map(|it| mask(it, masker)).collect(),
-        Value::Object(members) => {
-            let member = |(key, value): (String, Value)| {
-                (masker.mask(&key).into_owned(), mask(value, masker))
-            };
-            Value::Object(members.into_iter().map(member).collect::<Map<_, _>>())
-        }
-        other => other,
+    // Much of what is said as text is JSON, in which names say what is secret.
+    if said.trim_start().starts_with(['{', '[']) {
+        text.push_str(&masker.mask_json(&said));
+    } else {
+        text.push_str(&said);
     }
 }

@@ -13,7 +13,7 @@ use toolcrib_wire::{
 };
 
 /// More often than this a server does not ask before it answers.
-const MAX_ROUNDS: usize = 16;
+const MAX_ROUNDS: usize = 10;
 
 /// Sends a request, and for a legacy client answers what the server asks by its results.
 pub(crate) async fn request(

@@ -45,6 +45,8 @@ pub struct GroupShape {
     pub pinned: Vec<Pattern>,
     /// What results may be.
     pub inline: Option<Inline>,
+    /// Whether arguments that are harmlessly wrong are put right.
+    pub repairs: bool,
 }
 
 impl Shapes {

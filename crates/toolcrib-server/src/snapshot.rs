@@ -2,19 +2,26 @@
 //!
 //! A snapshot never changes; a new one takes its place. A call in flight keeps the one it began with.
 
+mod writing;
+
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
-use serde_json::Value;
-use toolcrib_catalogue::{Catalogue, Entry, Json, Offers, Resource};
+use toolcrib_catalogue::{Catalogue, Entry, Offers, Resource};
 use toolcrib_wire::{Mirrored, json, mirrored};
 
 use crate::{
     access::{Access, Caller, Pattern, Rights},
     built_in::{self, READ_ARTIFACT, SEARCH_TOOLS, SEARCH_VIEW},
     cost,
+    guard::{
+        Held, Standing,
+        cache::{CacheRule, CacheSettings},
+        limits::Limits,
+    },
     shape::ViewStyle,
 };
+use writing::{list, push_named, push_raw, push_tool};
 
 /// What there is to list and to ask for.
 #[derive(Debug)]
@@ -22,6 +29,8 @@ pub(crate) struct Snapshot {
     /// Who may see what: it and the views belong together, and change together.
     pub(crate) access: Arc<Access>,
     tools: Catalogue,
+    /// How each tool stands, in their order.
+    standings: Vec<Standing>,
     prompts: Catalogue,
     offers: Vec<Offers>,
     /// What sources are called.
@@ -33,6 +42,10 @@ pub(crate) struct Snapshot {
     /// Which arguments a modern client has to say in headers too, by tool. Few tools want any.
     mirrored: HashMap<String, Vec<Mirrored>>,
     views: Vec<View>,
+    /// How often what may be called.
+    pub(crate) limits: Limits,
+    /// Of which tools results are kept for a while.
+    cached: HashMap<Arc<str>, CacheRule>,
 }
 
 /// What one group sees.
@@ -75,7 +88,7 @@ impl Default for Lists {
 
 impl Snapshot {
     pub(crate) fn new(
-        tools: Catalogue,
+        (tools, standings): (Catalogue, Vec<Standing>),
         prompts: Catalogue,
         offers: Vec<Offers>,
         labels: Vec<Arc<str>>,
@@ -92,10 +105,37 @@ impl Snapshot {
         let groups = access.groups();
         let views = Vec::new();
         let mirrored = wanted_in_headers(&tools);
-        let mut snapshot =
-            Self { access, tools, prompts, offers, labels, resources, templates, mirrored, views };
+        let mut snapshot = Self {
+            access,
+            tools,
+            standings,
+            prompts,
+            offers,
+            labels,
+            resources,
+            templates,
+            mirrored,
+            views,
+            limits: Limits::default(),
+            cached: HashMap::new(),
+        };
         snapshot.views = (0..groups).map(|group| View::new(&snapshot, group)).collect();
         snapshot
+    }
+
+    /// The same, with calls held to limits, and their results kept.
+    pub(crate) fn guarded(mut self, limits: Limits, cache: &CacheSettings) -> Self {
+        self.limits = limits;
+        if !cache.tools.is_empty() {
+            let rule = |it: &Entry| Some((Arc::from(&*it.name), cache.of_tool(&it.name)?));
+            self.cached = self.tools.entries().iter().filter_map(rule).collect();
+        }
+        self
+    }
+
+    /// How results of a tool are kept, where they are.
+    pub(crate) fn caching(&self, name: &str) -> Option<CacheRule> {
+        self.cached.get(name).copied()
     }
 
     /// What a caller sees; nothing if its group is gone.
@@ -111,10 +151,36 @@ impl Snapshot {
     /// The tool that a group knows by this name. One that is hidden is as unknown as one that does
     /// not exist.
     pub(crate) fn tool(&self, caller: &Caller, name: &str) -> Option<&Entry> {
-        let entry = self.tools.get(name)?;
         let at = self.tools.entries().partition_point(|it| *it.name < *name);
+        let entry = self.tools.entries().get(at).filter(|it| *it.name == *name)?;
         let visible = self.view(caller)?.visible.get(at).copied();
         visible.filter(|it| *it).map(|_| entry)
+    }
+
+    /// How a tool stands.
+    pub(crate) fn standing(&self, name: &str) -> Option<&Standing> {
+        let at = self.tools.entries().partition_point(|it| *it.name < *name);
+        self.standings.get(at)
+    }
+
+    /// Why a tool that a caller could call otherwise is held back.
+    pub(crate) fn held(&self, caller: &Caller, name: &str) -> Option<&str> {
+        self.tools.get(name)?;
+        let group = self.access.place(&caller.group)?;
+        match &self.standing(name)?.held {
+            Some(Held::Back(cause)) if self.access.allows(group, name) => Some(cause),
+            _ => None,
+        }
+    }
+
+    /// Whether arguments of a caller that are harmlessly wrong are put right.
+    pub(crate) fn repairs(&self, caller: &Caller) -> bool {
+        self.access.place(&caller.group).is_some_and(|it| self.access.repairs(it))
+    }
+
+    /// What a source is called.
+    pub(crate) fn label(&self, source: usize) -> Option<Arc<str>> {
+        self.labels.get(source).cloned()
     }
 
     /// The tools that a caller may call.
@@ -143,6 +209,12 @@ impl Snapshot {
         }
         let at = self.tools.entries().partition_point(|it| *it.name < *name);
         limits.get(at).copied().flatten()
+    }
+
+    /// How large all outcomes of several calls may be together.
+    pub(crate) fn limit_of_several(&self, caller: &Caller, name: &str) -> Option<usize> {
+        let group = self.access.place(&caller.group).filter(|_| name == built_in::CALL_TOOLS)?;
+        self.access.limit(group, name)
     }
 
     /// The definition of a tool as a caller gets it.
@@ -230,9 +302,11 @@ impl View {
     fn new(snapshot: &Snapshot, group: usize) -> Self {
         let access = &snapshot.access;
         let entries = snapshot.tools.entries();
-        let allowed =
-            |it: &Entry| access.allows(group, &it.name) && !built_in::is_reserved(&it.name);
-        let visible: Vec<bool> = entries.iter().map(allowed).collect();
+        let held = |at: usize| snapshot.standings.get(at).is_some_and(|it| it.held.is_some());
+        let allowed = |(at, it): (usize, &Entry)| {
+            access.allows(group, &it.name) && !built_in::is_reserved(&it.name) && !held(at)
+        };
+        let visible: Vec<bool> = entries.iter().enumerate().map(allowed).collect();
         let mut sources = vec![false; snapshot.offers.len()];
         for (entry, _) in entries.iter().zip(&visible).filter(|(_, visible)| **visible) {
             sources[entry.listing] = true;
@@ -385,33 +459,6 @@ fn wanted_in_headers(tools: &Catalogue) -> HashMap<String, Vec<Mirrored>> {
     tools.entries().iter().filter_map(wanted).collect()
 }
 
-/// `"name":[…]`.
-fn list<T>(name: &str, items: impl Iterator<Item = T>, push: impl Fn(&mut Vec<u8>, T)) -> Bytes {
-    let mut text = format!("\"{name}\":[").into_bytes();
-    let begin = text.len();
-    for item in items {
-        if begin < text.len() {
-            text.push(b',');
-        }
-        push(&mut text, item);
-    }
-    text.push(b']');
-    text.into()
-}
-
-fn push_raw(text: &mut Vec<u8>, resource: &Resource) {
-    text.extend_from_slice(resource.raw.as_bytes());
-}
-
-/// Appends the definition of a prompt, under its public name.
-fn push_named(text: &mut Vec<u8>, entry: &Entry) {
-    let raw = entry.tool.raw.as_bytes();
-    let Some(at) = json::member(raw, "name") else { return };
-    text.extend_from_slice(&raw[..at.start]);
-    push_json(text, &entry.name);
-    text.extend_from_slice(&raw[at.end..]);
-}
-
 /// Whether a URI has segments that mean another place than they say.
 fn climbs(uri: &str) -> bool {
     let plain =
@@ -432,61 +479,9 @@ fn any_of(template: &str) -> Pattern {
     Pattern(pattern)
 }
 
-/// Appends the definition of a tool as its source gave it, under its public name. Two things are
-/// mended, since clients choke on them: a missing or unusable `inputSchema`, and one without a type. Where a
-/// result may be kept instead of sent, no structure is promised: clients refuse one that lacks it.
-fn push_tool(text: &mut Vec<u8>, entry: &Entry, whole: bool) {
-    let raw = entry.tool.raw.as_bytes();
-    text.push(b'{');
-    let mut has_schema = false;
-    for (key, range) in json::members(raw) {
-        if !whole && key == "outputSchema" {
-            continue;
-        }
-        if text.last() != Some(&b'{') {
-            text.push(b',');
-        }
-        push_json(text, &key);
-        text.push(b':');
-        match &*key {
-            "name" => push_json(text, &entry.name),
-            "inputSchema" => {
-                has_schema = true;
-                push_schema(text, entry.tool.input_schema.as_ref());
-            }
-            _ => text.extend_from_slice(&raw[range]),
-        }
-    }
-    if !has_schema {
-        text.extend_from_slice(br#","inputSchema":"#);
-        push_schema(text, None);
-    }
-    text.push(b'}');
-}
-
-fn push_schema(text: &mut Vec<u8>, schema: Option<&Json>) {
-    let Some(schema) = schema else {
-        text.extend_from_slice(br#"{"type":"object"}"#);
-        return;
-    };
-    let raw = schema.as_bytes();
-    if json::member(raw, "type").is_some() {
-        text.extend_from_slice(raw);
-        return;
-    }
-    text.extend_from_slice(br#"{"type":"object""#);
-    let rest = raw[1..].trim_ascii_start();
-    text.extend_from_slice(if rest == b"}" { b"" } else { b"," });
-    text.extend_from_slice(rest);
-}
-
-fn push_json(text: &mut Vec<u8>, value: &str) {
-    text.extend_from_slice(Value::from(value).to_string().as_bytes());
-}
-
 #[cfg(test)]
 mod tests {
-    use toolcrib_catalogue::{Listing, NameStyle, Origin, Settings, Tool, ToolFilter};
+    use toolcrib_catalogue::{Json, Listing, NameStyle, Origin, Settings, Tool, ToolFilter};
 
     use super::*;
     use crate::access::AccessSettings;
@@ -504,7 +499,7 @@ mod tests {
         let access = Arc::new(Access::new(&AccessSettings::default()));
         let offers = vec![Offers::default()];
         let snapshot = Snapshot::new(
-            catalogue,
+            (catalogue, Vec::new()),
             Catalogue::default(),
             offers,
             vec!["s".into()],
@@ -581,8 +576,13 @@ mod tests {
         let settings =
             AccessSettings { default_group: "guest".into(), groups, ..Default::default() };
         let access = Arc::new(Access::new(&settings));
-        let snapshot =
-            Snapshot::new(tools, Catalogue::default(), offers, Vec::new(), Arc::clone(&access));
+        let snapshot = Snapshot::new(
+            (tools, Vec::new()),
+            Catalogue::default(),
+            offers,
+            Vec::new(),
+            Arc::clone(&access),
+        );
         let found =
             |group: &str, uri: &str| snapshot.resource(&access.local(Some(group)).unwrap(), uri);
         assert_eq!(found("guest", "shared://"), Some(0));

@@ -14,7 +14,7 @@ use crate::{
     gateway::Gateway,
 };
 
-pub(super) const POLL: &str = r#"{"name":"events_poll","title":"Poll events","description":"Take the next events that wait for you. Acknowledge each with events_ack once you have dealt with it; what is not acknowledged within 30 seconds comes again. Every consumer name has a queue of its own that survives restarts.","inputSchema":{"type":"object","properties":{"consumer":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$","default":"default","description":"The name of your queue"},"match":{"type":"array","items":{"type":"string"},"description":"Names of events, such as task.* ; a new queue without it gets all that your group may read"},"from":{"type":"string","enum":["first","new"],"default":"first","description":"Where a new queue begins: at the oldest event kept, or at what comes from now on"},"max":{"type":"integer","minimum":1,"maximum":100,"default":10},"wait_seconds":{"type":"number","minimum":0,"maximum":30,"default":0,"description":"How long to wait where nothing is there yet"}},"additionalProperties":false},"outputSchema":{"type":"object","properties":{"events":{"type":"array","items":{"type":"object"}}},"required":["events"]},"annotations":{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":false,"openWorldHint":false}}"#;
+pub(super) const POLL: &str = r#"{"name":"events_poll","title":"Poll events","description":"Take the next events that wait for you. Acknowledge each with events_ack once you have dealt with it; what is not acknowledged within 30 seconds comes again. Every consumer name has a queue of its own that survives restarts.","inputSchema":{"type":"object","properties":{"consumer":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$","default":"default","description":"The name of your queue"},"match":{"type":"array","items":{"type":"string"},"description":"Names of events, such as task.* ; a new queue without it gets all that your group may read"},"from":{"type":"string","enum":["first","new"],"default":"first","description":"Where a new queue begins: at the oldest event kept, or at what comes from now on"},"max":{"type":"integer","minimum":1,"maximum":100,"default":10},"wait_seconds":{"type":"number","minimum":0,"maximum":30,"default":0,"description":"How long to wait where nothing is there yet"}},"additionalProperties":false},"outputSchema":{"type":"object","properties":{"events":{"type":"array","items":{"type":"object"}},"has_more":{"type":"boolean","description":"Whether more may wait"}},"required":["events"]},"annotations":{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":false,"openWorldHint":false}}"#;
 
 pub(super) const ACK: &str = r#"{"name":"events_ack","title":"Acknowledge events","description":"Say that events from events_poll are dealt with, so that they never come again; or give them back.","inputSchema":{"type":"object","properties":{"sequences":{"type":"array","items":{"type":["integer","string"]},"minItems":1,"maxItems":1000,"description":"The `sequence` of each event"},"consumer":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$","default":"default"},"outcome":{"type":"string","enum":["done","retry","dead"],"default":"done","description":"done: never again. retry: deliver it again. dead: it cannot be dealt with; set it aside"},"delay_seconds":{"type":"number","minimum":0,"maximum":86400,"default":0,"description":"With retry: after how long"},"reason":{"type":"string","description":"With dead: why"}},"required":["sequences"],"additionalProperties":false},"outputSchema":{"type":"object","properties":{"settled":{"type":"array","items":{"type":"integer"}},"unknown":{"type":"array","items":{"type":"integer"}}},"required":["settled","unknown"]},"annotations":{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}}"#;
 
@@ -131,7 +131,9 @@ pub(super) async fn poll(
         1 => format!("1 event: {}", delivered(&found)),
         n => format!("{n} events: {}", delivered(&found)),
     };
-    Ok(Done { text, structure: Some(format!(r#"{{"events":{}}}"#, delivered(&found))) })
+    let (events, has_more) = (delivered(&found), found.len() == wanted.max);
+    let structure = format!(r#"{{"events":{events},"has_more":{has_more}}}"#);
+    Ok(Done { text, structure: Some(structure) })
 }
 
 /// Events as a list of JSON.
@@ -186,10 +188,11 @@ pub(super) async fn publish(
     caller: &Caller,
     arguments: &[u8],
     params: &Bytes,
+    once: Option<&str>,
 ) -> Result<Done, Refused> {
     let Publish { name, data, id, subject, correlation_id } = read(arguments)?;
     let mut draft = Draft::new(&name, data.get()).with("tool", "events_publish");
-    (draft.id, draft.subject) = (id, subject);
+    (draft.id, draft.subject) = (id.or_else(|| once.map(str::to_owned)), subject);
     if let Some(id) = correlation_id {
         draft = draft.with("correlationid", id);
     }

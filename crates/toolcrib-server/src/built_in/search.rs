@@ -12,7 +12,7 @@ use toolcrib_wire::json::{member, members};
 use super::{Done, read};
 use crate::{access::Caller, gateway::Gateway, snapshot::Snapshot};
 
-pub(super) const SEARCH: &str = r#"{"name":"search_tools","title":"Search tools","description":"Find tools by what they do. Answers short cards, the best first. Read the arguments of those you need with describe_tools, then call one with call_tool.","inputSchema":{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000,"description":"What you want to do, in a few words"},"top":{"type":"integer","minimum":1,"maximum":20,"default":5,"description":"How many cards"}},"required":["query"],"additionalProperties":false},"outputSchema":{"type":"object","properties":{"tools":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"description":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"cost":{"type":"number"},"score":{"type":"number"},"also":{"type":"array","items":{"type":"string"}}},"required":["name","score"]}},"total":{"type":"integer"}},"required":["tools","total"]},"annotations":{"readOnlyHint":true,"openWorldHint":false}}"#;
+pub(super) const SEARCH: &str = r#"{"name":"search_tools","title":"Search tools","description":"Find tools by what they do. Answers short cards, the best first. Read the arguments of those you need with describe_tools, then call one with call_tool.","inputSchema":{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000,"description":"What you want to do, in a few words"},"top":{"type":"integer","minimum":1,"maximum":20,"default":5,"description":"How many cards"},"page":{"type":"integer","minimum":1,"maximum":10,"default":1,"description":"2 for the cards after those, and so on"}},"required":["query"],"additionalProperties":false},"outputSchema":{"type":"object","properties":{"tools":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"description":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}},"cost":{"type":"number"},"score":{"type":"number"},"also":{"type":"array","items":{"type":"string"}}},"required":["name","score"]}},"total":{"type":"integer"},"has_more":{"type":"boolean"}},"required":["tools","total"]},"annotations":{"readOnlyHint":true,"openWorldHint":false}}"#;
 
 pub(super) const DESCRIBE: &str = r#"{"name":"describe_tools","title":"Describe tools","description":"Get the full definitions of tools, with the schema of their arguments: one JSON object a line.","inputSchema":{"type":"object","properties":{"names":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":20,"description":"Names as search_tools gives them"}},"required":["names"],"additionalProperties":false},"annotations":{"readOnlyHint":true,"openWorldHint":false}}"#;
 
@@ -30,6 +30,9 @@ const MOST_DESCRIBED: usize = 128 * 1024;
 /// The longest query: it is in the schema too.
 const MOST_ASKED: usize = 4_000;
 
+/// The last page: whoever has read two hundred cards should ask otherwise.
+const MOST_PAGES: usize = 10;
+
 /// Among how many tools it is looked for what somebody meant.
 const MOST_COMPARED: usize = 5_000;
 
@@ -41,6 +44,7 @@ const MOST_ALSO: usize = 5;
 struct Find {
     query: String,
     top: Option<usize>,
+    page: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -73,10 +77,13 @@ pub(super) async fn find(
     caller: &Caller,
     arguments: &[u8],
 ) -> Result<Done, String> {
-    let Find { query, top } = read(arguments)?;
-    let top = top.unwrap_or(5);
+    let Find { query, top, page } = read(arguments)?;
+    let (top, page) = (top.unwrap_or(5), page.unwrap_or(1));
     if !(1..=20).contains(&top) {
         return Err("`top` must be between 1 and 20".to_owned());
+    }
+    if !(1..=MOST_PAGES).contains(&page) {
+        return Err(format!("`page` must be between 1 and {MOST_PAGES}"));
     }
     if MOST_ASKED < query.len() {
         return Err(format!("`query` has {MOST_ASKED} bytes at most: a few words will do"));
@@ -86,20 +93,25 @@ pub(super) async fn find(
     }
     gateway.first_lists().await;
     let snapshot = gateway.snapshot();
-    let hits = gateway.search(&snapshot, caller, query, top).await;
+    // One more than is shown, to see whether there are more.
+    let hits = gateway.search(&snapshot, caller, query, page * top + 1).await;
+    let has_more = page * top < hits.len();
     let total = snapshot.visible(caller).count();
     let mut text = String::new();
     let mut cards = Vec::new();
-    for hit in &hits {
+    for hit in hits.iter().skip((page - 1) * top).take(top) {
         let Some(entry) = snapshot.tool(caller, &hit.key) else { continue };
         let card = Card::of(&entry.tool);
         writeln!(text, "{}{}", hit.key, card.line(&hit.also)).ok();
         cards.push(card.json(&hit.key, hit.score, &hit.also));
     }
-    if cards.is_empty() {
+    if cards.is_empty() && 1 < page {
+        "There are no more.".clone_into(&mut text);
+    } else if cards.is_empty() {
         text = format!("None of the {total} tools fits. Say it in other words.");
     }
-    let structure = json!({ "tools": cards, "total": total }).to_string();
+    let structure = json!({ "tools": cards, "total": total, "has_more": has_more });
+    let structure = structure.to_string();
     Ok(Done { text: text.trim_end().to_owned(), structure: Some(structure) })
 }
 

@@ -3,11 +3,17 @@
 use std::sync::Arc;
 
 use toolcrib_catalogue::{
-    Catalogue, Listing, Offers, Problem, Settings as Naming, SourceState, ToolFilter,
+    Catalogue, Listing, Offers, Problem, Settings as Naming, SourceState, ToolFilter, lock::Lock,
+    poison,
 };
 
 use super::{Gateway, Input};
-use crate::{access::Access, built_in, snapshot::Snapshot};
+use crate::{
+    access::Access,
+    built_in,
+    guard::{Noticed, limits::Limits, rules::Rules},
+    snapshot::Snapshot,
+};
 
 impl Gateway {
     /// Builds the catalogue anew, and says what is wrong.
@@ -25,7 +31,10 @@ impl Gateway {
             filter: input.filter.clone(),
             tools: input.source.as_ref().map(|it| it.tools()).unwrap_or_default(),
         };
-        let listings: Vec<Listing> = self.inputs.iter().map(listing).collect();
+        let mut listings: Vec<Listing> = self.inputs.iter().map(listing).collect();
+        let mut looking = self.looking.lock();
+        let ways: Vec<_> = self.inputs.iter().map(|it| it.way.as_ref()).collect();
+        self.tell_noticed(&looking.look(&mut listings, &ways, &self.rules()));
         let (catalogue, mut problems) = match Catalogue::build(&listings, &Naming::default()) {
             Ok(built) => built,
             Err(conflict) => {
@@ -33,6 +42,9 @@ impl Gateway {
                 return vec![Problem::new("tools", conflict.to_string())];
             }
         };
+        self.tell_noticed(&looking.clashes(&catalogue, &listings));
+        let standings = looking.in_order(&catalogue);
+        drop(looking);
         let offers: Vec<Offers> = self
             .inputs
             .iter()
@@ -60,14 +72,22 @@ impl Gateway {
         };
         let access = access.map_or_else(|| self.access(), Arc::new);
         let labels = self.labels.clone();
-        let snapshot = Snapshot::new(catalogue, prompts, offers, labels, Arc::clone(&access));
+        let snapshot =
+            Snapshot::new((catalogue, standings), prompts, offers, labels, Arc::clone(&access));
+        let limits = self.limits(&snapshot);
+        let snapshot = snapshot.guarded(limits, &self.rules().cache);
         let ready = self.inputs.iter().flat_map(|it| &it.source);
         if ready.clone().all(|it| it.state() != SourceState::Connecting) {
             for name in snapshot.names().into_iter().filter(|it| built_in::is_reserved(it)) {
                 let message = format!("the name `{name}` is reserved; nobody sees this tool");
                 problems.push(Problem::new("tools", message).hint("call it otherwise"));
             }
-            for slip in access.unmatched(&[&snapshot.names()[..], &built_in::NAMES].concat()) {
+            let names = [&snapshot.names()[..], &built_in::NAMES].concat();
+            for (section, slip) in self.rules().unmatched(&names) {
+                let message = format!("`{slip}` is the name of no tool");
+                problems.push(Problem::new(format!("network.yaml: {section}: tools"), message));
+            }
+            for slip in access.unmatched(&names) {
                 let message = format!("`{slip}` is the name of no tool");
                 problems.push(Problem::new("network.yaml: external_access", message));
             }
@@ -76,6 +96,40 @@ impl Gateway {
         self.snapshot.store(Arc::new(snapshot));
         self.changes.send_modify(|it| *it += 1);
         problems
+    }
+
+    /// The limits for what there is now; those that stay go on counting.
+    fn limits(&self, snapshot: &Snapshot) -> Limits {
+        let limits = self.inputs.iter().map(|it| it.limit);
+        let sources: Vec<_> = self.labels.iter().cloned().zip(limits).collect();
+        let names = snapshot.names().into_iter().chain(built_in::NAMES);
+        Limits::build(&self.rules().limits, names, &sources, &self.snapshot.load().limits)
+    }
+
+    /// Says what was found out about definitions.
+    fn tell_noticed(&self, noticed: &[Noticed]) {
+        for it in noticed {
+            let (source, tool) = (it.place.as_str(), poison::visible(&it.tool));
+            let outcome = if it.held { "held back" } else { "served nevertheless" };
+            tracing::warn!(source, tool, outcome, "{}", it.message);
+            if let Some(audit) = self.audit() {
+                audit.noticed(it);
+            }
+        }
+    }
+
+    /// Holds tools and calls to other rules from now on. Says what is wrong.
+    pub fn set_rules(&self, rules: Rules) -> Vec<Problem> {
+        self.looking.lock().forget();
+        self.rules.store(Arc::new(rules));
+        self.cache.clear();
+        self.rebuild()
+    }
+
+    /// Takes other definitions for accepted from now on. Says what is wrong.
+    pub fn accept(&self, lock: Option<Lock>) -> Vec<Problem> {
+        let rules = Rules::clone(&self.rules());
+        self.set_rules(Rules { lock, ..rules })
     }
 
     /// Says of groups with `view: auto` which list they get, when that changes.
@@ -94,7 +148,11 @@ impl Gateway {
 
     /// Lets other people in from now on, and tells them this. Says what is wrong.
     pub fn set_access(&self, access: Access, instructions: Option<String>) -> Vec<Problem> {
+        self.cache.clear();
         self.instructions.store(Arc::new(instructions));
+        if let Some(audit) = self.audit() {
+            audit.reloaded(&self.access(), &access);
+        }
         self.rebuild_with(Some(access))
     }
 }

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     access::Caller,
+    calling::making,
     changes::{SeenLists, Wanted, listen_ended, subscribed},
     dispatch::{self, Asked},
     session::Session,
@@ -222,7 +223,11 @@ fn whole(ended: Ended, modern: bool) -> Response<Body> {
         Err(RpcError { code: -32022..=-32020, .. }) if modern => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     };
-    json_response(status, response(&id, answer.as_deref()))
+    let mut response = json_response(status, response(&id, answer.as_deref()));
+    if let Some(wait) = answer.ok().and_then(|it| making::wait(&it)) {
+        response.headers_mut().insert(http::header::RETRY_AFTER, wait.into());
+    }
+    response
 }
 
 /// Says on a stream which of a caller's lists change.

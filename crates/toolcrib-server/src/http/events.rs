@@ -68,7 +68,12 @@ impl Door {
 
     async fn publish(&self, caller: &Caller, body: &Bytes) -> Result<Response<Body>, Refused> {
         let text = strict(body)?;
-        let emitted = self.gateway.publish(caller, Draft::read(text)?).await?;
+        let mut draft = Draft::read(text)?;
+        // Which tool an event came from is for us to say.
+        if !caller.is_operator() {
+            draft.more.remove("tool");
+        }
+        let emitted = self.gateway.publish(caller, draft).await?;
         let status = if emitted.again { StatusCode::OK } else { StatusCode::CREATED };
         Ok(json_response(status, json!(emitted).to_string().into()))
     }

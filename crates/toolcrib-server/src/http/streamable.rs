@@ -13,12 +13,14 @@ use crate::{
     changes::Wanted,
     dispatch::{self, Asked},
     gateway::ROOTS_CHANGED,
+    guard::repeats::RepeatKey,
     session::Session,
     stdio::{cancelled_id, null_response, refusal},
 };
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
+const IDEMPOTENCY: &str = "idempotency-key";
 
 /// More messages than this do not make a batch.
 const MAX_BATCH: usize = 100;
@@ -67,7 +69,19 @@ impl Door {
             return self.batch(caller, headers, &body).await;
         }
         match Frame::read(&body) {
-            Ok(Frame::Request { id, method, params }) => {
+            Ok(Frame::Request { id, method, mut params }) => {
+                if method == "tools/call"
+                    && let Some(key) = headers.get(IDEMPOTENCY)
+                {
+                    match RepeatKey::of_header(key.as_bytes()) {
+                        Ok(key) => params = params.map(|it| key.among(&it)),
+                        Err(cause) => {
+                            let error = dispatch::invalid(cause);
+                            let text = response(&id, Err(&error));
+                            return json_response(StatusCode::BAD_REQUEST, text);
+                        }
+                    }
+                }
                 if modern::is_modern(headers, &method, params.as_ref()) {
                     return self.modern(caller, headers, id, method, params).await;
                 }

@@ -1,0 +1,278 @@
+//! A call that is sound is made: out of the cache, or within the limits by its source.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::json;
+use toolcrib_catalogue::{Blame, CallError, Entry};
+use toolcrib_wire::{
+    json::{member, members},
+    modern::unfinished,
+};
+
+use super::{ask, failed, own, promised, unknown};
+use crate::{
+    built_in,
+    dispatch::{Asked, rpc},
+    gateway::Gateway,
+    guard::{
+        Ended, Standing, Story,
+        cache::{CacheRule, Found, Key, Lead},
+        limits::{Asks, Limited, Permit},
+        repeats::{Ending, RepeatKey},
+    },
+    keeping::Large,
+    snapshot::Snapshot,
+};
+
+/// Where a result says how long to wait.
+const RETRY_AFTER: &str = "toolcrib/retryAfter";
+
+/// No refusal is larger.
+const MOST_REFUSED: usize = 2048;
+
+/// What is to be made.
+pub(super) struct Making {
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) name: String,
+    pub(super) params: Bytes,
+    /// What the call is called.
+    pub(super) id: String,
+    /// The key under which it is made once, and a name for what it does.
+    pub(super) once: Option<(RepeatKey, Arc<str>)>,
+}
+
+/// How it went.
+pub(super) struct Made {
+    pub(super) ending: Ending,
+    /// Whether anything may have been done: then that is how it ended, for good.
+    pub(super) done: bool,
+}
+
+/// Makes a call.
+pub(super) async fn make(
+    gateway: &Arc<Gateway>,
+    asked: &Asked<'_>,
+    making: &Making,
+    story: &mut Story,
+) -> Made {
+    let Making { snapshot, name, .. } = making;
+    if snapshot.has_built_in(&asked.caller, name) {
+        return make_own(gateway, asked, making, story).await;
+    }
+    let found = snapshot.tool(&asked.caller, name).zip(snapshot.standing(name));
+    let Some((entry, standing)) = found else {
+        return Made { ending: Err(unknown(name)), done: false };
+    };
+    let limit = snapshot.limit(&asked.caller, name).filter(|_| asked.depth == 0);
+    let lead = match kept(gateway, asked, making, (entry, standing), limit).await {
+        Some((Found::Hit(result, age), _)) => {
+            story.cache = Some("hit");
+            story.answered(&result);
+            return Made { ending: Ok(aged(result, age.as_secs())), done: true };
+        }
+        Some((Found::Lead(lead), rule)) => Some((lead, rule)),
+        Some((Found::Alone, _)) | None => None,
+    };
+    let permit = match admit(asked, making, Some(entry.listing), story) {
+        Ok(permit) => permit,
+        Err(result) => return Made { ending: Ok(own(result, asked.era)), done: false },
+    };
+    let once = making.once.as_ref().map(|(_, name)| Arc::clone(name));
+    let params = making.params.clone();
+    let retried = Arc::clone(&story.retried);
+    let asking = ask(gateway, asked, entry, params, limit.is_some(), once, retried);
+    let (result, aside) = match asking.await {
+        Ok(answered) => answered,
+        Err(error) => {
+            if let Some((lead, _)) = lead {
+                lead.fail();
+            }
+            return Made::failed(asked, name, error, story);
+        }
+    };
+    drop(permit);
+    story.answered(&result);
+    let result = match aside {
+        None => promised(gateway.rules().results, name, standing, result),
+        Some(_) => result,
+    };
+    let is_open = unfinished(&result).is_some();
+    let fits = aside.is_none() && limit.is_none_or(|it| result.len() <= it);
+    if let Some((lead, rule)) = lead {
+        settle(lead, rule, &result, fits && !is_open, gateway.rules().cache.size);
+    }
+    if fits || (aside.is_none() && is_open) {
+        return Made { ending: Ok(result), done: !is_open };
+    }
+    let result = put_aside(gateway, asked, making, result, aside, limit).await;
+    story.keeps(&result);
+    Made { ending: Ok(result), done: true }
+}
+
+/// Makes a call of a tool that is part of the gateway.
+async fn make_own(
+    gateway: &Arc<Gateway>,
+    asked: &Asked<'_>,
+    making: &Making,
+    story: &mut Story,
+) -> Made {
+    let Making { name, params, once, .. } = making;
+    let result = if name == built_in::CALL_TOOLS {
+        // The calls that it makes are counted, each for itself.
+        let key = once.as_ref().map(|(key, _)| key);
+        built_in::several::call(gateway, asked, params, key).await
+    } else {
+        let permit = match admit(asked, making, None, story) {
+            Ok(permit) => permit,
+            Err(result) => return Made { ending: Ok(own(result, asked.era)), done: false },
+        };
+        let once = once.as_ref().map(|(_, name)| &**name);
+        let result = built_in::call(gateway, &asked.caller, name, params, once).await;
+        drop(permit);
+        result
+    };
+    story.answered(&result);
+    let done = story.ended == Ended::Well;
+    let limit = making.snapshot.limit_of_several(&asked.caller, name);
+    let result = match limit.filter(|it| asked.depth == 0 && *it < result.len()) {
+        Some(_) => {
+            let result = own(result, asked.era);
+            let kept = put_aside(gateway, asked, making, result, None, limit).await;
+            story.keeps(&kept);
+            kept
+        }
+        None => own(result, asked.era),
+    };
+    Made { ending: Ok(result), done }
+}
+
+/// What is kept of a call, or the right to make it; nothing where results of the tool are not kept.
+async fn kept(
+    gateway: &Arc<Gateway>,
+    asked: &Asked<'_>,
+    making: &Making,
+    (entry, standing): (&Entry, &Standing),
+    limit: Option<usize>,
+) -> Option<(Found, CacheRule)> {
+    let rule = making.snapshot.caching(&making.name)?;
+    // A server that each client has for itself may answer each otherwise.
+    gateway.source(entry.listing).filter(|it| it.is_shared())?;
+    let params = &making.params;
+    // What answers a question of the server belongs to the call before.
+    let plain = |key: &str| matches!(key, "name" | "arguments" | "_meta");
+    if !members(params).iter().all(|(key, _)| plain(key)) {
+        return None;
+    }
+    let arguments = member(params, "arguments").map_or(&b"{}"[..], |at| &params[at]);
+    let arguments = if arguments == b"null" { b"{}" } else { arguments };
+    let shape = (asked.era, limit);
+    let (group, name) = (&asked.caller.group, &making.name);
+    let key = Key::new(group, name, &standing.look.hash, arguments, shape)?;
+    Some((gateway.cache.find(key).await, rule))
+}
+
+/// Tells those who wait for the same what there is.
+fn settle(lead: Lead, rule: CacheRule, result: &Bytes, fits: bool, room: usize) {
+    let failed = member(result, "isError").is_some_and(|at| &result[at] == b"true");
+    if fits && !failed {
+        lead.keep(result, rule, room);
+    } else {
+        lead.fail();
+    }
+}
+
+/// A result that says how old it is, in seconds, where it says nothing about itself otherwise.
+fn aged(result: Bytes, age: u64) -> Bytes {
+    let end = result.iter().rposition(|it| *it == b'}').unwrap_or_default();
+    if end == 0 || member(&result, "_meta").is_some() {
+        return result;
+    }
+    let comma = if members(&result).is_empty() { "" } else { "," };
+    let meta = format!(r#"{comma}"_meta":{{"toolcrib/cache":"hit","toolcrib/age":{age}}}}}"#);
+    [&result[..end], meta.as_bytes()].concat().into()
+}
+
+/// Lets a call in, or says in a result why not.
+fn admit(
+    asked: &Asked<'_>,
+    making: &Making,
+    source: Option<usize>,
+    story: &mut Story,
+) -> Result<Permit, Bytes> {
+    let group = (asked.depth == 0).then_some(&*asked.caller.group);
+    let asks = Asks { group, tool: &making.name, source };
+    making.snapshot.limits.admit(asks).map_err(|limited| {
+        story.refused(limited.by.kind(), Ended::Limited, Blame::Caller);
+        refusal(&making.name, &limited)
+    })
+}
+
+/// The result of a call that was not let in. It is a result and not a status, also over HTTP: of an
+/// answer with 429 clients show their model nothing.
+fn refusal(name: &str, limited: &Limited) -> Bytes {
+    let seconds = limited.wait.as_millis().max(1) as f64 / 1000.0;
+    let result = json!({
+        "content": [{ "type": "text", "text": limited.told(name) }],
+        "isError": true,
+        "_meta": {
+            "toolcrib/blame": "caller",
+            "toolcrib/code": "rate_limited",
+            RETRY_AFTER: seconds,
+        },
+    });
+    result.to_string().into()
+}
+
+/// The seconds to wait that a result speaks of, where a call was not let in: rounded up, for a header.
+pub(crate) fn wait(result: &[u8]) -> Option<u64> {
+    let meta = Some(result).filter(|it| it.len() < MOST_REFUSED)?;
+    let meta = &meta[member(meta, "_meta")?];
+    let seconds: f64 = serde_json::from_slice(&meta[member(meta, RETRY_AFTER)?]).ok()?;
+    (0.0..1e9).contains(&seconds).then_some(seconds.ceil() as u64)
+}
+
+/// Keeps what is too large for the caller, and says where.
+async fn put_aside(
+    gateway: &Arc<Gateway>,
+    asked: &Asked<'_>,
+    making: &Making,
+    result: Bytes,
+    aside: Option<toolcrib_catalogue::Json>,
+    limit: Option<usize>,
+) -> Bytes {
+    let Some(limit) = limit else { return result };
+    let (group, era) = (Arc::clone(&asked.caller.group), asked.era);
+    let call = making.id.clone();
+    let large = Large { tool: making.name.clone(), group, call, limit, era };
+    let kept = gateway.keep(large, result, aside).await;
+    kept.unwrap_or_else(|error| own(failed(&making.name, &error), era))
+}
+
+impl Made {
+    fn failed(asked: &Asked<'_>, name: &str, error: CallError, story: &mut Story) -> Self {
+        story.failed(&error);
+        let done = error.may_have_run();
+        let ending = match error {
+            error @ CallError::Rpc { .. } => Err(rpc(error)),
+            error => Ok(own(failed(name, &error), asked.era)),
+        };
+        Self { ending, done }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_says_how_old_it_is_and_is_the_same_otherwise() {
+        let aged = |text: &'static str| {
+            String::from_utf8(aged(Bytes::from_static(text.as_bytes()), 7).to_vec()).unwrap()
+        };
+        let meta = r#""_meta":{"toolcrib/cache":"hit","toolcrib/age":7}}"#;
+        assert_eq!(aged(r#"{"content":[ {} ] }"#), format!(r#"{{"content":[ {{}} ] ,{meta}"#));
+        assert_eq!(aged("{}"), format!("{{{meta}"));
+        assert_eq!(aged(r#"{"_meta":{"a":1.0}}"#), r#"{"_meta":{"a":1.0}}"#);
+    }
+}

@@ -1,0 +1,96 @@
+//! Whether a structured result is what its tool promised.
+
+use bytes::Bytes;
+use serde_json::Value;
+use toolcrib_catalogue::{Checked, Json, Look};
+use toolcrib_wire::json::{member, members};
+
+/// What is wrong with a result, if its tool promised a structure and something is.
+pub(crate) fn fault(look: &Look, result: &Bytes) -> Option<String> {
+    let Some(Checked::Strict(validator)) = &look.output else { return None };
+    let is_error = member(result, "isError").is_some_and(|at| &result[at] == b"true");
+    if is_error {
+        return None;
+    }
+    let Some(at) = member(result, "structuredContent") else {
+        return Some("The result has no structured content, which the tool promises".to_owned());
+    };
+    let checked = validator.check_output(&Json::from_scanned(result.slice(at)));
+    checked.err().map(|it| it.to_string())
+}
+
+/// A result that says in its first words that it is not what was promised. Nothing is left out.
+pub(crate) fn marked(result: &Bytes, fault: &str) -> Bytes {
+    let mut text = br#"{"isError":true"#.to_vec();
+    let note =
+        serde_json::json!({ "type": "text", "text": format!("{fault}. It follows as it is.") });
+    let mut has_content = false;
+    for (key, at) in members(result) {
+        if key == "isError" {
+            continue;
+        }
+        text.push(b',');
+        text.extend_from_slice(Value::from(&*key).to_string().as_bytes());
+        text.push(b':');
+        let value = &result[at];
+        if key == "content" && value.first() == Some(&b'[') {
+            has_content = true;
+            let rest = value[1..].trim_ascii_start();
+            text.extend_from_slice(format!("[{note}").as_bytes());
+            text.extend_from_slice(if rest == b"]" { b"" } else { b"," });
+            text.extend_from_slice(rest);
+        } else {
+            text.extend_from_slice(value);
+        }
+    }
+    if !has_content {
+        text.extend_from_slice(format!(r#","content":[{note}]"#).as_bytes());
+    }
+    text.push(b'}');
+    text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use toolcrib_catalogue::{OnFault, Tool};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(result: &str, expected: Option<&str>) {
+        let raw = r#"{"name":"a","outputSchema":{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}}"#;
+        let tool = Arc::new(Tool::read(Json::parse(raw).unwrap()).unwrap());
+        let look = Look::at(&tool, OnFault::RefuseRemote);
+        let result = Bytes::copy_from_slice(result.as_bytes());
+        let found = fault(&look, &result);
+        assert_eq!(found.as_deref(), expected);
+    }
+
+    #[test]
+    fn what_was_promised_must_be_there_and_fit() {
+        check(r#"{"content":[],"structuredContent":{"n":1}}"#, None);
+        check(r#"{"content":[],"isError":true}"#, None);
+        check(
+            r#"{"content":[]}"#,
+            Some("The result has no structured content, which the tool promises"),
+        );
+        check(
+            r#"{"content":[],"structuredContent":{"n":"x"}}"#,
+            Some(r#"The result does not fit: `n` must be an integer (type), found "x""#),
+        );
+    }
+
+    #[test]
+    fn a_marked_result_keeps_all_it_had() {
+        let result = Bytes::from_static(
+            br#"{"content":[{"type":"text","text":"7"}],"structuredContent":{"n":1.10},"x":2}"#,
+        );
+        let marked = marked(&result, "No");
+        assert_eq!(
+            std::str::from_utf8(&marked).unwrap(),
+            r#"{"isError":true,"content":[{"type":"text","text":"No. It follows as it is."},{"type":"text","text":"7"}],"structuredContent":{"n":1.10},"x":2}"#
+        );
+    }
+}

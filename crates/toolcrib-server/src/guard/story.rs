@@ -1,0 +1,90 @@
+//! What is told of a call once it has ended.
+
+use std::sync::{Arc, atomic::AtomicU32};
+
+use toolcrib_catalogue::{Blame, CallError, lock::ToolHash};
+use toolcrib_wire::json::member;
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Whoever called went away.
+    #[default]
+    Cancelled,
+    /// With a result.
+    Well,
+    /// With a result that says that the tool failed.
+    ToolError,
+    /// There is no such tool, or not for this caller.
+    UnknownTool,
+    /// The arguments do not fit.
+    InvalidArguments,
+    /// The tool is held back.
+    Held,
+    /// There were too many calls.
+    Limited,
+    /// It took too long.
+    TimedOut,
+    /// Without a result, for another reason.
+    Failed,
+}
+
+/// One call, as far as it has come.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Story {
+    /// What the tool's source is called.
+    pub(crate) source: Option<Arc<str>>,
+    /// What the tool was defined as.
+    pub(crate) definition: Option<ToolHash>,
+    /// Which rule decided, where one did.
+    pub(crate) rule: Option<&'static str>,
+    /// Whether the result had been there before: `hit` of the cache, `repeat` of a call with the same key.
+    pub(crate) cache: Option<&'static str>,
+    /// How it ended.
+    pub(crate) ended: Ended,
+    /// Whose fault that was.
+    pub(crate) blame: Option<Blame>,
+    /// The code of an error, where it ended with one.
+    pub(crate) code: Option<i64>,
+    /// How often it was tried again.
+    pub(crate) retried: Arc<AtomicU32>,
+    /// What was kept of its result.
+    pub(crate) artifacts: Vec<String>,
+}
+
+impl Story {
+    /// A rule decided before anything ran.
+    pub(crate) fn refused(&mut self, rule: &'static str, ended: Ended, blame: Blame) {
+        (self.rule, self.ended, self.blame) = (Some(rule), ended, Some(blame));
+    }
+
+    /// There is a result.
+    pub(crate) fn answered(&mut self, result: &[u8]) {
+        let failed = member(result, "isError").is_some_and(|at| &result[at] == b"true");
+        self.ended = if failed { Ended::ToolError } else { Ended::Well };
+        self.blame = failed.then_some(Blame::Upstream);
+    }
+
+    /// Some of the result was kept, and it says under which names.
+    pub(crate) fn keeps(&mut self, result: &[u8]) {
+        let text = String::from_utf8_lossy(result);
+        for piece in text.split(r#""uri":"toolcrib://artifact/"#).skip(1) {
+            let id: String = piece.chars().take_while(char::is_ascii_alphanumeric).collect();
+            if !self.artifacts.contains(&id) {
+                self.artifacts.push(id);
+            }
+        }
+    }
+
+    /// There is none.
+    pub(crate) fn failed(&mut self, error: &CallError) {
+        self.blame = Some(error.blame());
+        self.ended = match error {
+            CallError::TimedOut { .. } => Ended::TimedOut,
+            _ => Ended::Failed,
+        };
+        if let CallError::Rpc { code, .. } = error {
+            self.code = Some(*code);
+        }
+    }
+}
