@@ -26,6 +26,7 @@ class Files(Loading):
         schema = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
         tool = {
             "name": "one", "title": "T", "description": "Doc.", "inputSchema": schema,
+            "checks": {**schema, "additionalProperties": False},
             "annotations": {"readOnlyHint": True}, "timeout_ms": 2000, "async": False,
         }  # fmt: skip
         python = ".".join(map(str, sys.version_info[:3]))

@@ -12,11 +12,11 @@ use serde::{Deserialize, de::IgnoredAny};
 use toolcrib_bus::{Bus, BusError, Embedded, Pattern};
 use toolcrib_catalogue::{Problem, nearest};
 use toolcrib_server::{Secret, Webhook};
-use toolcrib_sources::mcp::{Filled, Lookup};
+use toolcrib_sources::mcp::{Filled, Lookup, is_plain_http, is_written_secret};
 use toolcrib_wire::{Endpoint, text::Masker};
 
 use crate::{
-    network::NetworkError,
+    network::{NetworkError, WRITTEN_OUT},
     python::{Amount, size},
 };
 
@@ -61,6 +61,7 @@ pub(crate) struct WrittenBus {
     token_env: Option<String>,
     nkey_env: Option<String>,
     ca: Option<PathBuf>,
+    allow_plaintext: bool,
     stream: Option<String>,
     replicas: Option<usize>,
     max_outbox: Option<u64>,
@@ -86,7 +87,7 @@ struct WrittenWebhook {
     other: BTreeMap<String, IgnoredAny>,
 }
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "url",
     "retain",
     "max_size",
@@ -98,6 +99,7 @@ const KEYS: [&str; 14] = [
     "token_env",
     "nkey_env",
     "ca",
+    "allow_plaintext",
     "stream",
     "replicas",
     "max_outbox",
@@ -115,6 +117,7 @@ pub(crate) fn resolve(
     let refuse =
         |key: &str, cause: String| Err(NetworkError::Value { key: format!("bus: {key}"), cause });
     unknown(&written.other, "bus", &KEYS, problems);
+    warn_of_secrets(&written, problems);
     // Whatever comes out of a variable is a secret, and so are keys and headers however they are written.
     let secrets = RefCell::new(Vec::new());
     for hook in &written.webhooks {
@@ -217,8 +220,62 @@ fn nats(
         }
         nats.replicas = replicas;
     }
+    if !written.allow_plaintext && written.ca.is_none() && goes_in_clear(url) {
+        let cause = "everything would go there in clear text, passwords too: write `tls://`, name a `ca`, or set \
+                     `allow_plaintext: true`";
+        return Err(("bus: url".to_owned(), cause.to_owned()));
+    }
     nats.max_outbox = written.max_outbox.unwrap_or(nats.max_outbox).max(1);
     Ok(nats)
+}
+
+/// Whether one of these servers is on another machine and nothing is encrypted on the way.
+///
+/// What is no address is left to those who connect, who say what is wrong with it.
+#[cfg(feature = "nats")]
+fn goes_in_clear(urls: &str) -> bool {
+    use toolcrib_sources::mcp;
+    let in_clear = |url: &str| {
+        let url = url.trim().parse::<http::Uri>().ok();
+        let whole = |it: &http::Uri| {
+            let place = it.authority().map_or("", |it| it.as_str());
+            place.ends_with(it.host().unwrap_or_default()) || it.port_u16().is_some()
+        };
+        let url = url.filter(|it| it.scheme_str() == Some("nats") && whole(it));
+        url.is_some_and(|it| it.host().is_some_and(|host| !mcp::is_this_machine(host)))
+    };
+    urls.split(',').any(in_clear)
+}
+
+/// Tells of secrets that stand in the section written out, and of webhooks that anybody on the way can read.
+fn warn_of_secrets(written: &WrittenBus, problems: &mut Vec<Problem>) {
+    let mut warn = |place: String, message: &str, hint: &str| {
+        problems.push(Problem::warning(format!("network.yaml: bus: {place}"), message).hint(hint));
+    };
+    if written.url.as_ref().is_some_and(|it| is_written_secret("", it)) {
+        let hint = "write `user` and `password_env`, or put it into a variable";
+        warn("url".to_owned(), WRITTEN_OUT, hint);
+    }
+    for (at, hook) in written.webhooks.iter().enumerate() {
+        let place = format!("webhooks: {}", at + 1);
+        if hook.secret.as_ref().is_some_and(|it| !it.is_empty() && !it.contains("${")) {
+            let hint = "put it into a variable, and name that: `secret_env`";
+            warn(format!("{place}: secret"), WRITTEN_OUT, hint);
+        }
+        for (name, _) in hook.headers.iter().filter(|(name, it)| is_written_secret(name, it)) {
+            let place = format!("{place}: headers: {}", name.escape_debug());
+            warn(place, WRITTEN_OUT, "put it into a variable, and write ${NAME}");
+        }
+        let url = hook.url.as_deref().unwrap_or_default();
+        if is_written_secret("", url) {
+            let hint = "put it into a variable, and write ${NAME}";
+            warn(format!("{place}: url"), WRITTEN_OUT, hint);
+        }
+        if is_plain_http(url) {
+            let message = "whatever goes there can be read and changed on the way: `http://`";
+            warn(format!("{place}: url"), message, "write https:// if the receiver can");
+        }
+    }
 }
 
 fn webhook(

@@ -86,17 +86,42 @@ pub(crate) enum Command {
         /// The folder with the mcp.json, or with tools/ or events/
         #[arg(default_value = ".")]
         workspace: PathBuf,
+        /// Show also what could be better about the tools of servers, one by one
+        #[arg(long)]
+        hints: bool,
         /// Print a JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Say why a tool is shown, hidden or renamed
+    /// Accept the tools of all servers as they are now, in toolcrib.lock
+    #[command(
+        after_help = "Examples:\n  toolcrib lock\n  toolcrib lock --check\n\nWith `pins: hold` in network.yaml a gateway holds back what is not as it was accepted.\nExit code: 0 done, or nothing differs; 1 something differs, or a server could not be asked"
+    )]
+    Lock {
+        /// The folder with the mcp.json
+        #[arg(default_value = ".")]
+        workspace: PathBuf,
+        /// Write nothing; say what is not as it was accepted
+        #[arg(long)]
+        check: bool,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say why a tool is shown, hidden or renamed; or what became of a call
+    #[command(
+        after_help = "Examples:\n  toolcrib why mcp__db__query --group analyst\n  toolcrib why --call 5f3a0c9e77d1426b9a0e4c1d8b2f6a35"
+    )]
     Why {
         /// A public name, or a server's own name for a tool
-        name: String,
+        #[arg(required_unless_present = "call", conflicts_with = "call")]
+        name: Option<String>,
         /// Say also whether this group of network.yaml sees it
-        #[arg(long)]
+        #[arg(long, conflicts_with = "call")]
         group: Option<String>,
+        /// Tell the story of this call: its id stands in the error it brought, in the log and in the audit record
+        #[arg(long, value_name = "ID")]
+        call: Option<String>,
         /// The folder with the mcp.json, or with tools/ or events/
         #[arg(short, long, default_value = ".")]
         workspace: PathBuf,
@@ -136,6 +161,11 @@ pub(crate) enum Command {
     Artifact {
         #[command(subcommand)]
         what: ArtifactCommand,
+    },
+    /// Look into the audit record
+    Audit {
+        #[command(subcommand)]
+        what: AuditCommand,
     },
     /// Write a file to start from
     New {
@@ -219,6 +249,22 @@ pub(crate) enum EventsCommand {
         /// The folder of the workspace
         #[arg(short, long, default_value = ".")]
         workspace: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Read the whole record and say whether it is as it was written
+    #[command(
+        after_help = "Exit code: 0 all good, 1 something was changed, removed or added, 2 it cannot be read"
+    )]
+    Verify {
+        /// The folder of the workspace
+        #[arg(default_value = ".")]
+        workspace: PathBuf,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
     },
 }
 

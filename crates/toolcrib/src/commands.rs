@@ -5,6 +5,7 @@ mod relay;
 mod tools;
 mod call;
 mod check;
+mod lock;
 mod why;
 mod search;
 mod new;
@@ -13,6 +14,7 @@ mod events;
 mod keeping;
 mod pack;
 mod artifact;
+mod audit;
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
@@ -99,11 +101,18 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
             let asked = call::Asked::read(&name, &arguments, args.as_deref(), timeout)?;
             call::run(&open(&workspace)?, &asked, json).await
         }
-        Command::Check { workspace, json } => check::run(&open(&workspace)?, json).await,
-        Command::Why { name, group, workspace } => {
+        Command::Check { workspace, json, hints } => {
+            check::run(&open(&workspace)?, json, hints).await
+        }
+        Command::Lock { workspace, check, json } => {
+            lock::run(&open(&workspace)?, lock::Asked { check, as_json: json }).await
+        }
+        Command::Audit { what } => audit::run(what),
+        Command::Why { call: Some(call), workspace, .. } => audit::tell(&open(&workspace)?, &call),
+        Command::Why { name, group, workspace, call: None } => {
             let workspace = open(&workspace)?;
             let seen = group.map(|it| Seen::by(&workspace, &it)).transpose()?;
-            why::run(&workspace, seen.as_ref(), &name).await
+            why::run(&workspace, seen.as_ref(), &name.unwrap_or_default()).await
         }
         Command::Search { query, top, group, workspace, json } => {
             let workspace = open(&workspace)?;
@@ -146,5 +155,10 @@ fn unused() -> Result<Arc<dyn Bus>, String> {
 }
 
 fn open(path: &Path) -> Result<Workspace, Failure> {
-    Ok(Workspace::open(path, &environment, Lists::Tools)?)
+    let workspace = Workspace::open(path, &environment, Lists::Tools)?;
+    // A file that cannot be read is among the problems, and its tokens are unknown.
+    if let Ok(network) = Network::read(&workspace.folder, &environment) {
+        terminal::hide(workspace.masker(&network));
+    }
+    Ok(workspace)
 }

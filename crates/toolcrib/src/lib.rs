@@ -20,21 +20,28 @@ pub use toolcrib_server as server;
 pub use toolcrib_sources as sources;
 pub use toolcrib_wire as wire;
 
+mod audit;
 mod bus;
 mod config;
 mod data;
+mod guard;
+mod limits;
 mod network;
 mod own;
+mod panics;
 mod python;
 mod remote;
 mod shape;
 mod workspace;
 
+pub use audit::{AUDIT_FOLDER, Auditing};
 pub use bus::BusSettings;
 pub use config::{environment, load_mcp_client, load_mcp_config, substitute_env_vars};
 pub use data::{Claim, Data, Owner};
+pub use guard::{LOCK_FILE, read_lock, write_lock};
 pub use network::{Network, NetworkError, read_address};
 pub use own::Own;
+pub use panics::tell_panics;
 pub use remote::Remote;
 pub use shape::{Results, Sessions};
 pub use workspace::{OpenError, Workspace};

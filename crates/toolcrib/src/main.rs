@@ -17,6 +17,8 @@ fn main() -> ExitCode {
     let args = cli::Args::parse();
     let serves = matches!(args.command, cli::Command::Serve { .. });
     terminal::log_to_stderr(args.verbose, serves, args.log_format);
+    // In the log secrets are masked.
+    toolcrib::tell_panics(|what| tracing::error!("{what}"));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -3,24 +3,30 @@
 //! Written types, and one function that says what they mean. A fault that could leave the door open (a
 //! token that is configured and cannot be had) refuses the start; anything else is a problem.
 
+mod files;
+
 use std::{
     collections::BTreeMap,
-    fs,
     net::SocketAddr,
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
-use toolcrib_catalogue::{NameStyle, Problem, nearest};
-use toolcrib_server::{AccessSettings, GroupSettings, Lists, Pattern, Shapes};
+use toolcrib_catalogue::{NameStyle, Problem, Severity, nearest};
+use toolcrib_server::{AccessSettings, GroupSettings, Lists, Pattern, Rules, Shapes};
 use toolcrib_sources::{mcp::Lookup, python};
 use toolcrib_wire::text::Masker;
 
 use crate::{
+    audit::{self, Auditing, WrittenAudit},
     bus::{BusSettings, WrittenBus, resolve as resolve_bus},
+    guard::{self, Word, WrittenValidation},
+    limits::{self, WrittenCache, WrittenLimits},
     python::{Amount, WrittenMod, WrittenPython, resolve as resolve_python},
     shape::{self, Results, Sessions, WrittenResults, WrittenSessions},
 };
+
+use files::{instructions, read_file};
 
 /// What `network.yaml` means.
 #[derive(Debug, Clone)]
@@ -47,8 +53,14 @@ pub struct Network {
     pub results: Results,
     /// Whether calls are recorded, and for how long.
     pub sessions: Option<Sessions>,
+    /// Whether calls are on record, and how.
+    pub audit: Auditing,
+    /// What tools and calls are held to, but for `toolcrib.lock`.
+    pub rules: Rules,
     /// What is wrong.
     pub problems: Vec<Problem>,
+    /// What works, and somebody should know of.
+    pub warnings: Vec<Problem>,
     /// There is a file, and something in it.
     pub present: bool,
 }
@@ -96,6 +108,12 @@ struct Written {
     bus: Option<WrittenBus>,
     results: Option<WrittenResults>,
     sessions: Option<WrittenSessions>,
+    audit: Option<WrittenAudit>,
+    validation: Option<WrittenValidation>,
+    pins: Option<Word>,
+    poison: Option<Word>,
+    limits: Option<WrittenLimits>,
+    cache: Option<WrittenCache>,
     network: Option<OpenAgents>,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
@@ -156,6 +174,9 @@ struct WrittenGroup {
     view: Option<String>,
     pinned_tools: Option<Vec<String>>,
     inline_up_to: Option<Amount>,
+    repairs: Option<Word>,
+    rate: Option<String>,
+    concurrent: Option<Amount>,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
 }
@@ -165,7 +186,7 @@ fn written<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<String>>
     Option::deserialize(value).map(Some)
 }
 
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 18] = [
     "listen",
     "tls",
     "behind_proxy",
@@ -177,11 +198,17 @@ const KNOWN: [&str; 12] = [
     "bus",
     "results",
     "sessions",
+    "audit",
+    "validation",
+    "pins",
+    "poison",
+    "limits",
+    "cache",
     "network",
 ];
 
 /// What an OpenAgents file also has, and what we have no use for yet.
-const LATER: [&str; 6] = ["network_profile", "calls", "cache", "pins", "audit", "service_agents"];
+const LATER: [&str; 3] = ["network_profile", "calls", "service_agents"];
 
 const ACCESS_KEYS: [&str; 9] = [
     "default_agent_group",
@@ -195,7 +222,7 @@ const ACCESS_KEYS: [&str; 9] = [
     "groups",
 ];
 
-const GROUP_KEYS: [&str; 10] = [
+const GROUP_KEYS: [&str; 13] = [
     "auth_token",
     "auth_token_env",
     "exposed_tools",
@@ -206,16 +233,17 @@ const GROUP_KEYS: [&str; 10] = [
     "view",
     "pinned_tools",
     "inline_up_to",
+    "repairs",
+    "rate",
+    "concurrent",
 ];
 
 /// What a group may be given once there is something to give.
-const GROUP_LATER: [&str; 2] = ["operator", "rate"];
+const GROUP_LATER: [&str; 1] = ["operator"];
 
-/// The largest file that is read.
-const MAX_FILE: u64 = 1024 * 1024;
-
-/// The most that agents are told.
-const MAX_INSTRUCTIONS: usize = 64 * 1024;
+/// What is said of a secret that is not in a variable.
+pub(crate) const WRITTEN_OUT: &str =
+    "a secret stands here, for everybody to read who reads the file";
 
 impl Network {
     /// Reads the file of a workspace; without one, everything has its default.
@@ -285,26 +313,46 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
     let (results, mut shapes) =
         shape::resolve_results(&written.results.unwrap_or_default(), &mut problems)?;
     let sessions = shape::resolve_sessions(written.sessions, &mut problems)?;
+    let audit = audit::resolve(written.audit, &mut problems)?;
+    let mut rules = guard::resolve(
+        &written.validation.unwrap_or_default(),
+        written.pins.as_ref(),
+        written.poison.as_ref(),
+        &mut problems,
+    )?;
+    rules.limits = limits::resolve_limits(&written.limits.unwrap_or_default(), &mut problems)?;
+    rules.cache = limits::resolve_cache(&written.cache.unwrap_or_default(), &mut problems)?;
     let access = written.external_access.unwrap_or_default();
+    for (name, group) in access.groups.iter().filter_map(|(name, it)| Some((name, it.as_ref()?))) {
+        let place = format!("external_access: groups: {name}");
+        let limit = limits::limit(group.rate.as_deref(), group.concurrent.as_ref(), &place)?;
+        rules.limits.groups.push((name.clone(), limit));
+    }
     if let Some(view) = &access.view {
         shapes.view = shape::view(view, "external_access")?;
     }
     unknown(&access.other, "external_access: ", &ACCESS_KEYS, &[], &mut problems);
     let instructions =
         access.instruction.as_deref().and_then(|it| instructions(it, folder, &mut problems));
+    let access = resolve_access(access, shapes, lookup, &mut problems)?;
+    let (warnings, problems) =
+        problems.into_iter().partition(|it| it.severity == Severity::Warning);
     Ok(Network {
         listen,
         tls: written.tls.map(|it| (folder.join(it.cert), folder.join(it.key))),
         behind_proxy: written.behind_proxy,
         hosts: written.hosts,
-        access: resolve_access(access, shapes, lookup, &mut problems)?,
+        access,
         instructions,
         style,
         python,
         bus,
         results,
         sessions,
+        audit,
+        rules,
         problems,
+        warnings,
         present: true,
     })
 }
@@ -325,12 +373,13 @@ fn resolve_access(
         let token = token(group.auth_token, group.auth_token_env, &place, lookup, problems)?;
         let lists = lists(group.exposed_tools, group.excluded_tools);
         let events = group.exposed_events.map(|it| event_patterns(it, &place)).transpose()?;
-        let shape = shape::of_group(
+        let mut shape = shape::of_group(
             group.view.as_deref(),
             patterns(group.pinned_tools.unwrap_or_default()),
             group.inline_up_to.as_ref(),
             &place,
         )?;
+        shape.repairs = guard::repairs(group.repairs.as_ref(), &place)?;
         groups.push(GroupSettings {
             name,
             tokens: token.into_iter().collect(),
@@ -378,12 +427,13 @@ fn token(
         Err(NetworkError::Token { key: format!("{place}: {key}"), cause })
     };
     if let Some(token) = direct {
-        let empty = token.trim().is_empty();
-        return if empty {
-            refuse("auth_token", "it is empty".to_owned())
-        } else {
-            Ok(Some(token))
-        };
+        if token.trim().is_empty() {
+            return refuse("auth_token", "it is empty".to_owned());
+        }
+        let place = format!("network.yaml: {place}: auth_token");
+        let hint = "put it into a variable, and name that: `auth_token_env`";
+        problems.push(Problem::warning(place, WRITTEN_OUT).hint(hint));
+        return Ok(Some(token));
     }
     let Some(variable) = variable else { return Ok(None) };
     match lookup(&variable).filter(|it| !it.trim().is_empty()) {
@@ -412,34 +462,6 @@ fn lists(exposed: Option<Vec<String>>, excluded: Option<Vec<String>>) -> Lists {
     Lists { exposed: exposed.map(patterns), excluded: excluded.map(patterns).unwrap_or_default() }
 }
 
-/// A value that ends in `.md` or `.txt` is a file of the workspace; anything else is the text itself.
-fn instructions(written: &str, folder: &Path, problems: &mut Vec<Problem>) -> Option<String> {
-    if !written.ends_with(".md") && !written.ends_with(".txt") {
-        return Some(written.to_owned());
-    }
-    let inside = |path: PathBuf| path.canonicalize().ok().filter(|it| it.starts_with(folder));
-    let text = inside(folder.join(written)).map(|path| read_file(&path));
-    let problem =
-        |message: String| Problem::new("network.yaml: external_access: instruction", message);
-    match text {
-        Some(Ok(Some(text))) if text.len() <= MAX_INSTRUCTIONS => Some(text),
-        Some(Ok(Some(_))) => {
-            problems.push(problem(format!("`{written}` is larger than {MAX_INSTRUCTIONS} bytes")));
-            None
-        }
-        Some(Err(cause)) => {
-            problems.push(problem(format!("`{written}`: {cause}")));
-            None
-        }
-        Some(Ok(None)) | None => {
-            let message = format!("there is no file `{written}` in the workspace");
-            problems
-                .push(problem(message).hint("a text that is no file must not end in .md or .txt"));
-            None
-        }
-    }
-}
-
 pub(crate) fn unknown(
     keys: &BTreeMap<String, IgnoredAny>,
     place: &str,
@@ -466,20 +488,4 @@ pub fn read_address(text: &str) -> Option<SocketAddr> {
         Some(port) => format!("127.0.0.1{port}").parse().ok(),
         None => text.parse().ok(),
     }
-}
-
-/// The text of a file; none where there is no file.
-fn read_file(path: &Path) -> Result<Option<String>, String> {
-    let about = match fs::metadata(path) {
-        Ok(about) => about,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-    };
-    if !about.is_file() {
-        return Err("it is not a regular file".to_owned());
-    }
-    if MAX_FILE < about.len() {
-        return Err(format!("it is larger than {} MB", MAX_FILE >> 20));
-    }
-    fs::read_to_string(path).map(Some).map_err(|error| error.to_string())
 }

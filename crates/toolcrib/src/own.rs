@@ -51,7 +51,7 @@ fn problems(origin: &Origin, source: &dyn Source) -> Vec<Problem> {
     let mut problems = source.problems();
     // All of them stand and fall together, and one says it.
     if let (SourceState::Failed { cause, hint }, Origin::Workspace) = (source.state(), origin) {
-        problems.push(Problem { subject: "tools".to_owned(), message: cause, hint });
+        problems.push(Problem { hint, ..Problem::new("tools", cause) });
     }
     problems
 }

@@ -9,12 +9,12 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 use toolcrib_catalogue::{Json, Problem, nearest};
 use toolcrib_sources::{
-    mcp::{ClientOptions, Filled, Lookup, read_duration},
+    mcp::{ClientOptions, Filled, Lookup, is_written_secret, read_duration},
     python::{ModSettings, SchemaMode, Settings},
 };
 use toolcrib_wire::text::Masker;
 
-use crate::network::NetworkError;
+use crate::network::{NetworkError, WRITTEN_OUT};
 
 /// The section as it is written.
 #[derive(Deserialize, Default)]
@@ -130,9 +130,12 @@ pub(crate) fn resolve(
             (_, Some(time)) => settings.timeout = time,
         }
     }
-    if written.sandbox.is_some_and(|it| it != false && it != "off") {
-        let problem = Problem::new("network.yaml: python: sandbox", "there is none yet");
-        problems.push(problem.hint("tools run with the rights of whoever runs toolcrib"));
+    match &written.sandbox {
+        None | Some(Value::Bool(false)) => {}
+        Some(Value::Bool(true)) => settings.sandbox = true,
+        Some(word) if word == "on" => settings.sandbox = true,
+        Some(word) if word == "off" => {}
+        Some(_) => return refuse("sandbox", "it is on or off"),
     }
     for key in written.other.keys() {
         let problem = Problem::new("network.yaml: python", format!("unknown key `{key}`"));
@@ -194,6 +197,11 @@ fn set_environment(
         for unset in &value.unset {
             let place = format!("network.yaml: python: env: {name}");
             problems.push(Problem::new(place, format!("the variable `{unset}` is not set")));
+        }
+        if is_written_secret(&name, &text) {
+            let place = format!("network.yaml: python: env: {name}");
+            let hint = "put it into a variable, and write ${NAME}";
+            problems.push(Problem::warning(place, WRITTEN_OUT).hint(hint));
         }
         let value = value.value().to_owned();
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {

@@ -135,7 +135,7 @@ pub(crate) fn of_group(
 ) -> Result<GroupShape, NetworkError> {
     let view = written.map(|it| view(it, place)).transpose()?;
     let inline = up_to.map(|it| inline(it, &format!("{place}: inline_up_to"))).transpose()?;
-    Ok(GroupShape { view, pinned, inline })
+    Ok(GroupShape { view, pinned, inline, repairs: false })
 }
 
 /// What `view` means.
@@ -162,7 +162,7 @@ fn inline(amount: &Amount, key: &str) -> Result<Inline, NetworkError> {
     }
 }
 
-fn lasting(
+pub(crate) fn lasting(
     amount: Option<&Amount>,
     default: Duration,
     key: &str,

@@ -2,13 +2,15 @@
 
 use std::{
     io::{self, IsTerminal, Write},
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
 
 use anstyle::{AnsiColor, Style};
-use toolcrib_catalogue::{Problem, Source, SourceState};
+use parking_lot::RwLock;
+use toolcrib_catalogue::{Problem, Severity, Source, SourceState};
 use toolcrib_sources::{mcp::Connection, python::Python};
+use toolcrib_wire::text::Masker;
 use tracing_subscriber::{
     filter::{LevelFilter, filter_fn},
     layer::SubscriberExt,
@@ -40,7 +42,8 @@ pub(crate) fn log_to_stderr(verbose: u8, serves: bool, format: LogFormat) {
         1 => LevelFilter::INFO,
         _ => LevelFilter::DEBUG,
     };
-    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
+    let log = tracing_subscriber::fmt().with_max_level(level);
+    let log = log.with_writer(move || MaskedLog { json: format == LogFormat::Json });
     // The client of NATS calls every lost connection an error, and the bus says it in its own words.
     let ours = filter_fn(move |it| 1 < verbose || !it.target().starts_with("async_nats"));
     // A second subscriber can only be set in tests, and then the first will do.
@@ -52,6 +55,40 @@ pub(crate) fn log_to_stderr(verbose: u8, serves: bool, format: LogFormat) {
         LogFormat::Json => {
             log.json().finish().with(ours).try_init().ok();
         }
+    }
+}
+
+/// What must not stand on stderr, as far as it is known yet.
+static SECRETS: LazyLock<RwLock<Masker>> = LazyLock::new(RwLock::default);
+
+/// From now on these secrets are masked too, in the log and in whatever else is told on stderr.
+pub(crate) fn hide(secrets: Masker) {
+    let mut known = SECRETS.write();
+    *known = std::mem::take(&mut *known).and(secrets);
+}
+
+/// `text` without secrets.
+fn masked(text: &str) -> String {
+    let secrets = SECRETS.read().clone();
+    secrets.mask(text).into_owned()
+}
+
+/// The log, without secrets. It is given line by line, each as a whole.
+struct MaskedLog {
+    json: bool,
+}
+
+impl Write for MaskedLog {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        let secrets = SECRETS.read().clone();
+        let masked = if self.json { secrets.mask_json(&text) } else { secrets.mask(&text) };
+        io::stderr().lock().write_all(masked.as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
     }
 }
 
@@ -90,26 +127,36 @@ pub(crate) fn complain(message: &str, hint: Option<&str>) {
         text.push_str(&format!(" {} {}\n", styled(CYAN, "hint:"), clean(hint)));
     }
     // If not even stderr takes it, there is nobody to tell.
-    anstream::stderr().lock().write_all(text.as_bytes()).ok();
+    anstream::stderr().lock().write_all(masked(&text).as_bytes()).ok();
 }
 
-/// Problems, one below the other, hints last.
+/// Problems, one below the other, the worst first, each followed by what to do about it.
 pub(crate) fn problems(problems: &[Problem]) -> String {
     let mut text = String::new();
-    for problem in problems {
-        let mark = styled(YELLOW.bold(), "problem:");
-        let (subject, message) = (clean(&problem.subject), clean(&problem.message));
-        text.push_str(&format!("{mark} {subject}: {message}\n"));
-        if let Some(hint) = &problem.hint {
-            text.push_str(&format!("   {} {}\n", styled(CYAN, "hint:"), clean(hint)));
+    for severity in Severity::ALL {
+        // What is itself a hint is followed by what would be better.
+        let (colour, cure) = match severity {
+            Severity::Problem => (RED, "hint:"),
+            Severity::Warning => (YELLOW, "hint:"),
+            Severity::Hint => (CYAN, "better:"),
+        };
+        let mark = styled(colour.bold(), &format!("{}:", severity.as_str()));
+        for problem in problems.iter().filter(|it| it.severity == severity) {
+            let (subject, message) = (clean(&problem.subject), clean(&problem.message));
+            text.push_str(&format!("{mark} {subject}: {message}\n"));
+            if let Some(hint) = &problem.hint {
+                text.push_str(&format!("   {} {}\n", styled(CYAN, cure), clean(hint)));
+            }
         }
     }
     text
 }
 
-/// Tells the problems on stderr.
+/// Tells the problems on stderr. Matters of taste are for `toolcrib check`.
 pub(crate) fn warn(list: &[Problem]) {
-    anstream::stderr().lock().write_all(problems(list).as_bytes()).ok();
+    let told = list.iter().filter(|it| it.severity != Severity::Hint);
+    let told: Vec<Problem> = told.cloned().collect();
+    anstream::stderr().lock().write_all(masked(&problems(&told)).as_bytes()).ok();
 }
 
 /// Says something in passing, on stderr.

@@ -7,10 +7,10 @@ use std::{
 
 use toolcrib_bus::Bus;
 use toolcrib_catalogue::{
-    Catalogue, ClientError, Conflict, Listing, NameStyle, Origin, Problem, Settings, Source,
-    SourceState, ToolFilter,
+    self as catalogue, Catalogue, ClientError, Conflict, Listing, NameStyle, Origin, Problem,
+    Settings, Source, SourceState, ToolFilter, lock::Way,
 };
-use toolcrib_server::Input;
+use toolcrib_server::{Input, Limit};
 use toolcrib_sources::{
     asyncapi::{Care, EventSource},
     mcp::{
@@ -21,7 +21,7 @@ use toolcrib_sources::{
 };
 use toolcrib_wire::{Spool, text::Masker};
 
-use crate::{data::scratch, network::Network, own::Own};
+use crate::{data::scratch, limits, network::Network, own::Own};
 
 /// A workspace whose files have been read. Nothing has been started yet.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub struct Workspace {
     pub folder: PathBuf,
     /// What is wrong with its files.
     pub problems: Vec<Problem>,
+    /// What works in its files, and somebody should know of.
+    pub warnings: Vec<Problem>,
     client: Client,
     /// All servers in the order of the file, also those that are disabled or broken: names depend
     /// on the whole list.
@@ -47,6 +49,8 @@ struct Server {
     name: String,
     /// Absent where the entry cannot be used.
     config: Option<ServerConfig>,
+    /// How it is started or reached, as the file says it.
+    way: Option<Way>,
 }
 
 /// Why a folder is not a workspace.
@@ -120,9 +124,17 @@ impl Workspace {
         }
         let mut problems: Vec<Problem> =
             config.faults.iter().map(|fault| problem(&name, fault)).collect();
+        let cautions = config.servers.iter().filter(|it| !it.disabled);
+        let cautions = cautions.flat_map(ServerConfig::cautions);
+        let warn = |it: ConfigFault| Problem {
+            severity: catalogue::Severity::Warning,
+            ..problem(&name, &it)
+        };
+        let mut warnings: Vec<Problem> = cautions.map(warn).collect();
         let (style, python) = match Network::read(&folder, lookup) {
             Ok(network) => {
                 problems.extend(network.problems);
+                warnings.extend(network.warnings);
                 (network.style, Some(network.python))
             }
             Err(error) => {
@@ -141,6 +153,7 @@ impl Workspace {
         let client = Client::new(options);
         let mut servers = Vec::new();
         for mut server in config.servers {
+            let way = Some(server.way());
             server.anchor(&folder);
             let added = if server.disabled { Ok(()) } else { client.add_server(server.clone()) };
             let (name_there, at) = (server.name.clone(), server.at);
@@ -155,11 +168,11 @@ impl Workspace {
                     None
                 }
             };
-            servers.push(Server { name: name_there, config });
+            servers.push(Server { name: name_there, config, way });
         }
-        let broken = config.broken.into_iter().map(|name| Server { name, config: None });
+        let broken = config.broken.into_iter().map(|name| Server { name, config: None, way: None });
         servers.extend(broken);
-        Ok(Self { folder, problems, client, servers, file: name, style, python })
+        Ok(Self { folder, problems, warnings, client, servers, file: name, style, python })
     }
 
     /// The names of the servers that can be started.
@@ -271,20 +284,19 @@ impl Workspace {
         for connection in started {
             if let SourceState::Failed { cause, hint } = connection.state() {
                 let place = place(&self.file, connection.config().at, connection.label());
-                problems.push(Problem { subject: place, message: cause, hint });
+                problems.push(Problem { hint, ..Problem::new(place, cause) });
             }
             problems.extend(connection.problems());
         }
-        for problem in &mut problems {
-            self.mask(problem);
-        }
+        self.mask(&mut problems);
         Ok((catalogue, listings, problems))
     }
 
-    /// Takes the values of variables out of a problem.
-    fn mask(&self, problem: &mut Problem) {
-        for config in self.servers.iter().filter_map(|it| it.config.as_ref()) {
-            let masker = config.masker();
+    /// Takes the values of variables out of problems.
+    fn mask(&self, problems: &mut [Problem]) {
+        let configs = self.servers.iter().filter_map(|it| it.config.as_ref());
+        let masker = configs.map(ServerConfig::masker).fold(Masker::default(), Masker::and);
+        for problem in problems {
             problem.message = masker.mask(&problem.message).into_owned();
             problem.hint = problem.hint.as_ref().map(|it| masker.mask(it).into_owned());
         }
@@ -298,6 +310,8 @@ impl Workspace {
             source: Some(source),
             style: NameStyle::Bare,
             filter: ToolFilter::default(),
+            way: None,
+            limit: Limit::default(),
         };
         let own = own.sources().into_iter().map(ours);
         let input = |server: &Server| {
@@ -309,9 +323,16 @@ impl Workspace {
                 origin: Origin::Upstream(server.name.clone()),
                 style: config.and_then(|it| it.names).unwrap_or(self.style),
                 filter: config.map(|it| it.filter.clone()).unwrap_or_default(),
+                way: server.way.clone(),
+                limit: config.map(limits::of_server).unwrap_or_default(),
             }
         };
         own.chain(self.servers.iter().map(input)).collect()
+    }
+
+    /// All servers of the file, and how they are started or reached.
+    pub fn ways(&self) -> Vec<(String, Option<Way>)> {
+        self.servers.iter().map(|it| (it.name.clone(), it.way.clone())).collect()
     }
 
     /// The line of `mcp.json` in which a server stands.
@@ -348,5 +369,5 @@ fn problem(file: &str, fault: &ConfigFault) -> Problem {
     for name in names.into_iter().flatten() {
         subject.push_str(&format!(": {name}"));
     }
-    Problem { subject, message: fault.message.clone(), hint: fault.hint.clone() }
+    Problem { hint: fault.hint.clone(), ..Problem::new(subject, &fault.message) }
 }

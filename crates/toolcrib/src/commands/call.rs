@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use toolcrib::{Network, Own, Workspace, environment};
 use toolcrib_bus::Bus;
 use toolcrib_catalogue::{
-    Blame, CallContext, CallError, Catalogue, Json, Listener, Outcome, Part, PartKind, Source,
-    SourceState, Tool, nearest,
+    Blame, CallContext, CallError, Catalogue, Checked, Faults, Json, Listener, Look, OnFault,
+    Outcome, Part, PartKind, Source, SourceState, Tool, nearest,
 };
 use toolcrib_server::{Access, AccessSettings, Gateway, Settings};
 use toolcrib_sources::asyncapi::Care;
@@ -216,6 +216,10 @@ async fn call(workspace: &Workspace, own: &Own, asked: &Asked) -> Result<Outcome
     let Some(connection) = servers.iter().find(|it| it.label() == server) else {
         return Err(unknown(&catalogue, &asked.name));
     };
+    fits(&entry.tool, arguments.as_ref()).map_err(|faults| {
+        let hint = "nothing was called; `toolcrib tools --json` shows what the tool takes";
+        Failure::said_no(format!("{}: {faults}", asked.name)).hint(Some(hint.to_owned()))
+    })?;
     let context = CallContext {
         deadline: asked.timeout.map(|it| Instant::now() + it),
         attempt: asked.timeout,
@@ -223,6 +227,14 @@ async fn call(workspace: &Workspace, own: &Own, asked: &Asked) -> Result<Outcome
     };
     let outcome = connection.call(&entry.tool.name, arguments.as_ref(), context).await;
     outcome.map_err(|error| failed(&asked.name, &error))
+}
+
+/// Holds arguments against the schema of a tool, as a gateway would.
+fn fits(tool: &Arc<Tool>, arguments: Option<&Json>) -> Result<(), Faults> {
+    match Look::at(tool, OnFault::default()).input {
+        Checked::Strict(validator) => validator.check(arguments.unwrap_or(&Json::empty_object())),
+        Checked::Permissive(_) | Checked::Refused(_) => Ok(()),
+    }
 }
 
 fn failed(name: &str, error: &CallError) -> Failure {

@@ -1,16 +1,18 @@
-//! What a gateway keeps from run to run: events, large results, calls on record.
+//! What a gateway keeps from run to run: events, large results, calls on record and the audit record.
 
 use std::sync::Arc;
 
-use toolcrib::{Data, Network, Workspace};
+use toolcrib::{AUDIT_FOLDER, Auditing, Data, Network, Workspace};
 use toolcrib_bus::Bus;
 use toolcrib_catalogue::Problem;
 use toolcrib_context::{
     RecordLimits, Recorder,
     artifacts::{Limits, Store},
 };
+use toolcrib_server::Audit;
 use toolcrib_wire::text::Masker;
 
+use super::Failure;
 use crate::terminal;
 
 /// Opens where large results are kept.
@@ -56,6 +58,32 @@ pub(crate) fn open_recorder(
             None
         }
     }
+}
+
+/// Opens the audit record. Where it cannot be had nothing is served, unless nobody has asked for one and there is
+/// no folder to keep it in.
+pub(crate) fn open_audit(
+    network: &Network,
+    workspace: &Workspace,
+    data: Option<&Data>,
+) -> Result<Option<Arc<Audit>>, Failure> {
+    let settings = match &network.audit {
+        Auditing::Off => return Ok(None),
+        Auditing::Default(settings) | Auditing::Asked(settings) => settings.clone(),
+    };
+    let refuse = |cause: String| {
+        let hint = "`audit: off` in network.yaml serves without".to_owned();
+        Failure::unusable(format!("calls cannot be put on record: {cause}")).hint(Some(hint))
+    };
+    let Some(data) = data else {
+        if matches!(network.audit, Auditing::Default(_)) {
+            return Ok(None);
+        }
+        return Err(refuse("the folder `.toolcrib` cannot be written".to_owned()));
+    };
+    let (folder, key) = (data.file(AUDIT_FOLDER), data.file("audit.key"));
+    let opened = Audit::open(&folder, &key, settings, workspace.masker(network));
+    opened.map(|it| Some(Arc::new(it))).map_err(|error| refuse(error.to_string()))
 }
 
 /// Opens the event bus, or says why there is none.

@@ -24,8 +24,8 @@ use toolcrib_sources::{
 
 use super::{
     Failure,
-    keeping::{open_bus, open_recorder, open_store},
-    relay,
+    keeping::{open_audit, open_bus, open_recorder, open_store},
+    lock, relay,
 };
 use crate::terminal::{self, BOLD, CYAN, DIM, styled};
 
@@ -117,6 +117,7 @@ impl Running {
     pub(crate) async fn start(asked: &Asked<'_>, data: Option<Data>) -> Result<Self, Failure> {
         let workspace = Workspace::open(asked.folder, &environment, Lists::Everything)?;
         let network = Network::read(&workspace.folder, &environment)?;
+        terminal::hide(workspace.masker(&network));
         let access = Access::new(&network.access);
         // Whatever is refused is refused before anything runs.
         let way = if asked.stdio {
@@ -129,6 +130,7 @@ impl Running {
         if let Some(file) = &lists {
             workspace.recall(file);
         }
+        let audit = open_audit(&network, &workspace, data.as_ref())?;
         let bus = open_bus(&network, data.as_ref());
         let own = workspace.start_own(true, bus, Care::Tools, &terminal::installing).await;
         terminal::installed();
@@ -147,9 +149,11 @@ impl Running {
             bus: own.bus.clone(),
             store: open_store(&network, data.as_ref()),
             recorder: open_recorder(&network, &workspace, data.as_ref()),
+            rules: lock::rules(&network, &workspace.folder),
+            audit,
         };
         let inputs = workspace.inputs(&servers, &own);
-        terminal::warn(&workspace.problems);
+        terminal::warn(&[workspace.problems.as_slice(), &workspace.warnings].concat());
         let gateway = Gateway::start(inputs, access, settings);
         let workspace = Arc::new(workspace);
         let running = Self { gateway, workspace, network, servers, own, way, _data: data };
@@ -168,6 +172,8 @@ impl Running {
             running.spawn(async move { tell_edits(&own, &*source).await });
             running.spawn(async move { events.follow_edits().await });
         }
+        let (gateway, folder) = (Arc::clone(&running.gateway), running.workspace.folder.clone());
+        running.spawn(async move { lock::follow(&gateway, &folder).await });
         running.start_webhooks().await;
         running.open_socket();
         Ok(running)
@@ -372,8 +378,8 @@ fn tell_servers(gateway: &Gateway, servers: &[Arc<Connection>]) {
     terminal::warn(&problems);
     for server in servers {
         if let SourceState::Failed { cause, hint } = server.state() {
-            let problem =
-                Problem { subject: format!("server `{}`", server.label()), message: cause, hint };
+            let subject = format!("server `{}`", server.label());
+            let problem = Problem { hint, ..Problem::new(subject, cause) };
             terminal::warn(&[problem]);
         }
     }
@@ -428,6 +434,7 @@ fn futures_now(signal: &mut Signal) -> bool {
 
 fn read_again(workspace: &Workspace, gateway: &Gateway, address: Option<SocketAddr>) {
     if let Err(why) = reload(workspace, gateway, address) {
+        gateway.reload_refused(&why);
         terminal::complain(&format!("{why}; access stays as it was"), None);
     }
 }
@@ -450,7 +457,10 @@ fn reload(
     if public && !network.behind_proxy && network.tls.is_none() {
         return Err("network.yaml no longer says who encrypts".to_owned());
     }
-    gateway.set_masker(&workspace.masker(&network));
+    let masker = workspace.masker(&network);
+    terminal::hide(masker.clone());
+    gateway.set_masker(&masker);
+    gateway.set_rules(lock::rules(&network, &workspace.folder));
     let problems = gateway.set_access(access, network.instructions);
     terminal::warn(&[network.problems, problems].concat());
     Ok(())

@@ -201,6 +201,7 @@ fn help_says_what_there_is() {
     insta::assert_snapshot!(see(&folder, &["tols"]));
 }
 
+/// Row D11 of the security list.
 #[test]
 fn a_hostile_description_cannot_act_on_the_terminal() {
     let plan = Plan::legacy().tool(
@@ -241,4 +242,47 @@ fn on_a_terminal_there_is_colour_and_one_sees_who_is_waited_for() {
     // Into a pipe goes neither.
     let piped = toolcrib(folder.path(), &["check"]);
     assert!(!(piped.out + &piped.err).contains(['\u{1b}', '\r']));
+}
+
+/// What works and is better otherwise is told, in words that hold no secret, and does not make the check fail.
+#[test]
+fn secrets_written_out_and_programs_without_a_version_are_warned_of() {
+    let servers = json!({
+        "a": { "command": "npx", "args": ["-y", "@scope/pkg", "--api-key", "s3cr3t0a1b2c"], "disabled": false,
+               "env": { "DB_PASSWORD": "s3cr3t9z8y7x", "TOKEN": "${TOKEN:-}" } },
+        "b": { "url": "http://192.0.2.1:9/mcp", "headers": { "Authorization": "Bearer s3cr3t0a1b2c" } },
+        "off": { "command": "uvx", "args": ["pkg"], "disabled": true },
+    });
+    let folder = Folder::workspace(&servers);
+    folder.write("network.yaml", "external_access: { auth_token: s3cr3t-of-ours }\n");
+    let workspace = ::toolcrib::Workspace::open(
+        folder.path(),
+        &|_| None,
+        ::toolcrib::sources::mcp::Lists::Tools,
+    )
+    .unwrap();
+    let told: Vec<String> = workspace.warnings.iter().map(ToString::to_string).collect();
+    let places: Vec<&str> = told.iter().map(|it| it.split(": a secret").next().unwrap()).collect();
+    assert_eq!(workspace.problems, [], "{places:?}");
+    assert_eq!(told.len(), 6, "{told:#?}");
+    for place in [
+        "`env: DB_PASSWORD`",
+        "`args: 4`",
+        "`@scope/pkg@1.2.3`",
+        "`headers: Authorization`",
+        "`http://`",
+        "auth_token_env",
+    ] {
+        assert!(told.iter().any(|it| it.contains(place)), "{place}: {told:#?}");
+    }
+    assert!(!told.concat().contains("s3cr3t"), "{told:#?}");
+    assert!(
+        workspace.warnings.iter().all(|it| it.severity == ::toolcrib::catalogue::Severity::Warning)
+    );
+    // Of these a server can be reached, so that nothing but warnings is left.
+    let quiet = Folder::workspace(&json!({}));
+    quiet.write("network.yaml", "external_access: { auth_token: s3cr3t-of-ours }\n");
+    let run = toolcrib(quiet.path(), &["check"]);
+    assert_eq!(run.code, 0, "{}", run.transcript());
+    assert!(run.out.contains("no problems, 1 warning\n"), "{}", run.transcript());
 }

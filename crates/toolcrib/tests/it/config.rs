@@ -57,6 +57,11 @@ const MALFORMED: &[(&str, &str)] = &[
     ("args holds null", r#"{"mcpServers": {"a": {"command": "x", "args": [null]}}}"#),
     ("args holds a zero byte", r#"{"mcpServers": {"a": {"command": "x", "args": ["\u0000"]}}}"#),
     ("env is a list", r#"{"mcpServers": {"a": {"command": "x", "env": ["A=1"]}}}"#),
+    (
+        "env loads code",
+        r#"{"mcpServers": {"a": {"command": "x", "env": {"LD_PRELOAD": "hunter22.so"}},
+            "b": {"command": "x", "env": {"NODE_OPTIONS": "-r x"}, "allow_dangerous_env": true}}}"#,
+    ),
     ("env holds a list", r#"{"mcpServers": {"a": {"command": "x", "env": {"A": [1]}}}}"#),
     (
         "env has a key twice",

@@ -52,6 +52,7 @@ fn calls(notes: &std::path::Path) -> usize {
     fs::read_to_string(notes).unwrap().matches("tools/call").count()
 }
 
+/// Row D16 of the security list.
 #[tokio::test]
 async fn a_call_that_may_have_run_is_repeated_only_where_hints_are_trusted() {
     let folder = Folder::new();

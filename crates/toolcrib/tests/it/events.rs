@@ -1,7 +1,7 @@
 //! Event tools and the bus, on the real wire and on a real disk.
 
 #[cfg(feature = "nats")]
-mod broker;
+pub(crate) mod broker;
 mod suite;
 #[cfg(feature = "nats")]
 mod nats;

@@ -5,6 +5,7 @@
 //! up by knowing what the readers read: it changes JSON as JSON, and has their words at hand.
 
 mod adapter;
+mod masker;
 
 use std::{
     fs,

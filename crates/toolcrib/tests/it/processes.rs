@@ -83,7 +83,7 @@ fn our_own_sudden_death_ends_servers_and_their_children() {
 }
 
 #[test]
-fn a_server_sees_no_environment_but_what_it_is_given() {
+fn f03_a_server_sees_no_environment_but_what_it_is_given() {
     let mut server = entry(&Plan::legacy().tool("env", Act::Env));
     server["env"] = json!({ "GIVEN": "${SECRET_ENV}", "PORT": 3000 });
     let folder = Folder::workspace(&json!({ "s": server }));
@@ -133,7 +133,7 @@ fn what_a_server_says_on_stderr_is_logged_without_secrets_and_without_escapes() 
 }
 
 #[test]
-fn arguments_reach_the_server_as_they_are() {
+fn f02_arguments_reach_the_server_as_they_are() {
     let folder = Folder::new();
     let program = folder.write("argv.py", ARGV);
     let args = ["$(id)", ";", "a b", "%PATH%", "line\nend", "${UNSET}|"];

@@ -113,7 +113,8 @@ fn real_servers_are_listed_and_called_and_bad_ones_are_reported() {
     assert_eq!(state("missing"), "failed");
     assert_eq!(state("hangs"), "failed");
     let problems = report["problems"].as_array().unwrap();
-    assert_eq!(problems.len(), 2, "{report:#}");
+    let grave = problems.iter().filter(|it| it["severity"] != "hint").count();
+    assert_eq!(grave, 2, "{report:#}");
 
     let listed = run(&["tools", "--json"]).json();
     let names: Vec<&str> =

@@ -186,7 +186,7 @@ async fn the_clock_stands_still_while_somebody_thinks() {
 }
 
 /// A session by hand, that says what the client can do.
-fn session(serving: &Serving, capabilities: &Value) -> String {
+pub(crate) fn session(serving: &Serving, capabilities: &Value) -> String {
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
         "clientInfo": { "name": "test", "version": "1" } });
     let body = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
@@ -213,6 +213,14 @@ impl Events {
         }
         assert!(head.contains("text/event-stream"), "{head}");
         Self(reader)
+    }
+
+    /// What has come, until nothing comes for so long.
+    pub(crate) fn until_silent(&mut self, time: Duration) -> String {
+        self.0.get_ref().set_read_timeout(Some(time)).unwrap();
+        let mut text = String::new();
+        while self.0.read_line(&mut text).is_ok_and(|read| read != 0) {}
+        text
     }
 
     pub(crate) fn call(serving: &Serving, session: &str, id: u32, tool: &str) -> Self {

@@ -1,15 +1,29 @@
-//! The security tests of `reference/reliability-security.md`, part 1.3, groups A (browser and network
-//! edge) and B (authentication, groups, isolation): one test for each row, named by its id.
+//! The security tests: black-box tests against a running gateway, named by the rows of a list with groups
+//! A to J. `security/README.md` says which test shows which row, and `index` holds that table to the code.
 //!
-//! Not here are A9, B13, B14, B17 and B18, which speak of what there is not yet (a page, artifacts, tasks,
-//! admin routes, JWT). B9 is about session ids. The times of A14 and B2 are measured only where
-//! `TOOLCRIB_FULL` is set: they need a machine that does nothing else.
+//! Outcomes are asserted always. Times that a row names are asserted only where `TOOLCRIB_FULL` is set: they
+//! need a machine that does nothing else.
 
 mod edge;
 mod framing;
 mod tokens;
 mod groups;
 mod crossing;
+mod evil;
+mod deputy;
+mod children;
+mod configured;
+mod artifacts;
+mod slow;
+mod events;
+mod definitions;
+mod lists;
+mod bombs;
+mod schemas;
+mod streams;
+mod masking;
+mod flood;
+mod index;
 
 use std::{
     fs,
@@ -146,6 +160,28 @@ fn request(id: u32, method: &str, params: Value) -> Value {
 
 fn call(id: u32, tool: &str) -> Value {
     request(id, "tools/call", json!({ "name": tool, "arguments": {} }))
+}
+
+/// A gateway that logs all there is to log, into `log` of its folder.
+fn logging(folder: &Folder) -> Serving {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
+    command.args(["-vv", "serve", "--listen", "127.0.0.1:0"]).current_dir(folder.path());
+    Serving::run(command.stderr(fs::File::create(folder.file("log")).unwrap()))
+}
+
+/// What is on record of an event of this kind: so many, soon.
+#[track_caller]
+fn told(folder: &Folder, event: &str, count: usize) -> Vec<Value> {
+    let find = || {
+        let all = crate::audit::records(folder.path()).into_iter();
+        all.filter(|it| it["event"] == event).collect::<Vec<_>>()
+    };
+    crate::kit::soon("it is on record", || count <= find().len());
+    // One too many would come as soon.
+    std::thread::sleep(Duration::from_millis(50));
+    let found = find();
+    assert_eq!(found.len(), count, "{found:#?}");
+    found
 }
 
 /// Whether this is a long run on a machine that does nothing else.

@@ -135,11 +135,21 @@ pub(crate) struct Line {
 
 impl Line {
     pub(crate) fn open(serving: &Serving) -> Self {
-        let socket = TcpStream::connect(&serving.address).unwrap();
+        Self::to(&serving.address)
+    }
+
+    /// A connection to a gateway at this address.
+    pub(crate) fn to(address: &str) -> Self {
+        let socket = TcpStream::connect(address).unwrap();
         socket.set_nodelay(true).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let reader = BufReader::new(socket.try_clone().unwrap());
-        Self { socket, reader, host: serving.address.clone() }
+        Self { socket, reader, host: address.to_owned() }
+    }
+
+    /// Waits so long for an answer.
+    pub(crate) fn patience(&self, time: Duration) {
+        self.socket.set_read_timeout(Some(time)).unwrap();
     }
 
     pub(crate) fn post(&mut self, session: &str, body: &str) -> Answer {

@@ -19,7 +19,8 @@ use crate::{
 const ANALYST: (&str, &str) = ("Authorization", "Bearer analyst-token");
 const MAIN: [(&str, &str); 1] = [("MAIN_TOKEN", "main-token")];
 
-/// A line end in the arguments must not become a message of its own to a server that reads lines.
+/// A line end in the arguments must not become a message of its own to a server that reads lines. Row F8
+/// of the security list.
 #[test]
 fn no_message_can_be_hidden_in_the_white_space_of_another() {
     let folder = Folder::new();

@@ -201,6 +201,7 @@ external_access:
     whole: { auth_token: token-whole, inline_up_to: everything }
 ";
 
+/// Row B13 of the security list.
 #[test]
 fn what_is_kept_belongs_to_a_group_and_survives_a_restart() {
     let folder = workspace(GROUPS);

@@ -43,7 +43,7 @@ fn the_seeds_document_is_one_tool() {
     let emission = tool.emission(&Json::parse(good).unwrap()).unwrap();
     assert_eq!((emission.name.as_str(), emission.data.as_str()), ("task.delegate", good));
     let bad = Json::parse(r#"{"task_id": 7, "task_type": "guess"}"#).unwrap();
-    insta::assert_snapshot!(tool.emission(&bad).unwrap_err(), @r#"/: "instructions" is a required property; /task_id: 7 is not of type "string"; /task_type: "guess" is not one of "download", "analyze" or "convert""#);
+    insta::assert_snapshot!(tool.emission(&bad).unwrap_err(), @r#"/instructions: is missing (required); /task_id: must be a string (type), found 7; /task_type: must be one of "download", "analyze", "convert" (enum), found "guess""#);
 }
 
 fn examples() -> Option<PathBuf> {

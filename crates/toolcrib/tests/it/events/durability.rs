@@ -212,6 +212,8 @@ fn a_full_disk_fails_the_event_and_nothing_else() {
     let folder = workspace();
     let echo = entry(&Plan::legacy().tool("echo", Act::Echo));
     folder.write("mcp.json", json!({ "mcpServers": { "s": echo } }).to_string());
+    // What cannot be recorded would not run.
+    folder.write("network.yaml", "audit: off");
     let disk = folder.file("disk");
     std::fs::create_dir(&disk).unwrap();
     let mount = format!("mount -t tmpfs -o size=8m tmpfs '{}'", disk.display());
@@ -222,7 +224,7 @@ fn a_full_disk_fails_the_event_and_nothing_else() {
     }
     let program = env!("CARGO_BIN_EXE_toolcrib");
     let script = format!(
-        "{mount} && cp -r events mcp.json disk/ && cd disk && exec '{program}' serve --listen 127.0.0.1:0"
+        "{mount} && cp -r events mcp.json network.yaml disk/ && cd disk && exec '{program}' serve --listen 127.0.0.1:0"
     );
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", &script]).current_dir(folder.path()).stderr(Stdio::null());

@@ -29,6 +29,7 @@ fn peak_kb() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
+/// Rows E14 and E15 of the security list, among much else.
 #[test]
 fn malformed_documents_are_told_and_harm_nobody() {
     let mut cases = Vec::new();

@@ -256,6 +256,7 @@ async fn what_is_sent_twice_comes_once(world: &World) {
     nothing_more(&mut *follower).await;
 }
 
+/// Row J5 of the security list.
 async fn what_is_too_large_is_refused_and_the_rest_goes_on(world: &World) {
     let bus = world.open();
     let large = |size: usize| Draft::new("a.b", format!("{:?}", "x".repeat(size))).event().unwrap();

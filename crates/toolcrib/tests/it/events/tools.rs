@@ -57,12 +57,12 @@ fn the_operation_of_the_guide_is_a_tool_and_calling_it_emits_its_event() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_anything_is_appended() {
+fn j01_what_does_not_fit_is_refused_before_anything_is_appended() {
     let folder = workspace();
     let serving = Serving::start(folder.path());
     let mut caller = Caller::new(&serving);
     let error = caller.error("delegate_task", &json!({ "task_type": "upload", "task_id": 7 }));
-    for part in ["instructions", "required", "/task_type", "download", "/task_id"] {
+    for part in ["instructions", "required", "`task_type`", "download", "`task_id`"] {
         assert!(error.contains(part), "{part}: {error}");
     }
     let error = caller.error("delegate_task", &json!({}));

@@ -121,7 +121,7 @@ fn b09_session_ids_are_128_bits_of_chance() {
 }
 
 /// Each bit is set about half of the time, and an id says nothing of the next.
-fn check_ids(ids: &[String], slack: f64) {
+pub(super) fn check_ids(ids: &[String], slack: f64) {
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "some are equal");
     let numbers: Vec<u128> = ids
         .iter()

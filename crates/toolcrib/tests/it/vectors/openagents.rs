@@ -178,7 +178,13 @@ fn live_http(row: &Value, live: &Value) -> Verdict {
         if serde_json::from_str::<Value>(&guide).unwrap() == response["body"] {
             return Verdict::Class("guide-errors", Ok(()));
         }
-        return Verdict::Other(events::steady(&answer.json()["result"].to_string()));
+        let mut result = answer.json()["result"].clone();
+        // The id of the call, which is another one each time.
+        result["_meta"].as_object_mut().map(|it| it.shift_remove("toolcrib/call"));
+        if result["_meta"].is_null() {
+            result.as_object_mut().unwrap().shift_remove("_meta");
+        }
+        return Verdict::Other(events::steady(&result.to_string()));
     }
     let needs = response["headers"]["WWW-Authenticate"].as_str();
     if needs.is_some() && answer.header("www-authenticate").as_deref() != needs {

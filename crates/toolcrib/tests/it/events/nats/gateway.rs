@@ -48,6 +48,7 @@ fn what_one_gateway_emits_another_delivers_also_after_an_outage() {
     assert_eq!(listed[0]["name"], "guest/worker", "{listed}");
 }
 
+/// Row J7 of the security list.
 #[test]
 fn how_nats_is_reached_is_checked_and_no_password_is_told() {
     let folder = Folder::new();
@@ -62,6 +63,8 @@ fn how_nats_is_reached_is_checked_and_no_password_is_told() {
         ),
         ("{ url: 'nats://h:4222', replicas: 9 }", "bus: replicas: it is a number from 1 to 5"),
         ("{ url: 'amqp://me:hunter22@h' }", "bus: url: it is `embedded`, `nats://…` or `tls://…`"),
+        ("{ url: 'nats://me:hunter22@h:4222' }", "`allow_plaintext: true`"),
+        ("{ url: 'nats://127.0.0.1:1,nats://me:hunter22@h' }", "`allow_plaintext: true`"),
         ("{ url: 'nats://me:hunter22@h:99999' }", "is no address of NATS"),
         ("{ url: 'nats://me:hunter22@127.0.0.1:1', stream: 'a b' }", "is no name of a stream"),
     ] {

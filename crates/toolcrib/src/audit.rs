@@ -1,0 +1,131 @@
+//! `audit` of `network.yaml`: whether calls are on record, how safely, and for how long.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, de::IgnoredAny};
+use toolcrib_catalogue::Problem;
+use toolcrib_server::{AuditMode, AuditSettings, Shown};
+
+use crate::{
+    guard::Word,
+    network::{NetworkError, unknown},
+    python::Amount,
+    shape::lasting,
+};
+
+/// Where the record is, in `.toolcrib/`.
+pub const AUDIT_FOLDER: &str = "audit";
+
+/// Whether calls are on record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Auditing {
+    /// They are not.
+    Off,
+    /// They are, where there is a folder for it; nothing was said about it.
+    Default(AuditSettings),
+    /// They are: without a record nothing is served.
+    Asked(AuditSettings),
+}
+
+/// A word, or how.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum WrittenAudit {
+    Word(Word),
+    How(WrittenHow),
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct WrittenHow {
+    mode: Option<Word>,
+    retain: Option<Amount>,
+    arguments: Option<Word>,
+    results: Option<Word>,
+    #[serde(flatten)]
+    other: BTreeMap<String, IgnoredAny>,
+}
+
+/// What `audit` means.
+pub(crate) fn resolve(
+    written: Option<WrittenAudit>,
+    problems: &mut Vec<Problem>,
+) -> Result<Auditing, NetworkError> {
+    let mut settings = AuditSettings::default();
+    let how = match written {
+        None => return Ok(Auditing::Default(settings)),
+        Some(WrittenAudit::Word(word)) => WrittenHow { mode: Some(word), ..Default::default() },
+        Some(WrittenAudit::How(how)) => how,
+    };
+    let keys = ["mode", "retain", "arguments", "results"];
+    unknown(&how.other, "audit: ", &keys, &[], problems);
+    settings.retain = lasting(how.retain.as_ref(), settings.retain, "audit: retain")?;
+    settings.arguments = shown(how.arguments.as_ref(), "audit: arguments")?;
+    settings.results = shown(how.results.as_ref(), "audit: results")?;
+    match how.mode.as_ref().map_or("on", Word::as_str) {
+        "off" => return Ok(Auditing::Off),
+        "on" => {}
+        "strict" => settings.mode = AuditMode::Strict,
+        other => return refuse("audit: mode", other, "on, strict, off"),
+    }
+    Ok(Auditing::Asked(settings))
+}
+
+fn shown(written: Option<&Word>, key: &str) -> Result<Shown, NetworkError> {
+    match written.map_or("off", Word::as_str) {
+        "off" => Ok(Shown::Digest),
+        "on" => Ok(Shown::Masked),
+        other => refuse(key, other, "on, off"),
+    }
+}
+
+fn refuse<T>(key: &str, word: &str, known: &str) -> Result<T, NetworkError> {
+    let cause = format!("`{}` is none of {known}", word.escape_debug());
+    Err(NetworkError::Value { key: key.to_owned(), cause })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<(Auditing, Vec<Problem>), String> {
+        let options = serde_saphyr::options! { strict_booleans: true };
+        let written = serde_saphyr::from_str_with_options(text, options).unwrap();
+        let mut problems = Vec::new();
+        let resolved = resolve(Some(written), &mut problems).map_err(|it| it.to_string())?;
+        Ok((resolved, problems))
+    }
+
+    #[test]
+    fn a_word_or_how() {
+        let on = AuditSettings::default();
+        let strict = AuditSettings { mode: AuditMode::Strict, ..on.clone() };
+        let asked = |it: &AuditSettings| (Auditing::Asked(it.clone()), Vec::new());
+        assert_eq!(read("on").unwrap(), asked(&on));
+        assert_eq!(read("true").unwrap(), asked(&on));
+        assert_eq!(read("strict").unwrap(), asked(&strict));
+        assert_eq!(read("off").unwrap().0, Auditing::Off);
+        assert_eq!(read("{ mode: off, retain: 90d }").unwrap().0, Auditing::Off);
+        let retain = Duration::from_secs(7 * 86_400);
+        let whole = AuditSettings {
+            retain,
+            arguments: Shown::Masked,
+            results: Shown::Masked,
+            ..strict.clone()
+        };
+        let text = "{ mode: strict, retain: 7d, arguments: on, results: on }";
+        assert_eq!(read(text).unwrap(), asked(&whole));
+        assert_eq!(resolve(None, &mut Vec::new()).unwrap(), Auditing::Default(on));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused_or_said() {
+        let cause = read("loud").unwrap_err();
+        assert_eq!(cause, "network.yaml: audit: mode: `loud` is none of on, strict, off");
+        assert!(read("{ retain: 1s }").unwrap_err().contains("audit: retain"));
+        assert!(read("{ results: some }").unwrap_err().contains("none of on, off"));
+        assert_eq!(read("{ mode: on, reatin: 7d }").unwrap().1.len(), 1);
+    }
+}

@@ -1,0 +1,165 @@
+//! F4 to F6, F11, F13 and J8: what files of the workspace ask for, and what they must not.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::PermissionsExt,
+    process::Command,
+};
+
+use serde_json::{Value, json};
+use toolcrib_testkit::{Act, Plan};
+
+use super::evil::Canary;
+use crate::{
+    kit::{Folder, Run, entry, run, toolcrib},
+    python::Caller,
+    serving::Serving,
+};
+
+fn check(folder: &Folder, env: &[(&str, &str)]) -> Run {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
+    run(command.arg("check").envs(env.iter().copied()).current_dir(folder.path()))
+}
+
+fn with_env(env: &Value) -> Value {
+    let mut server = entry(&Plan::legacy().tool("env", Act::Env));
+    server["env"] = env.clone();
+    server
+}
+
+#[test]
+fn f04_a_variable_that_is_missing_is_named_and_none_is_read_twice() {
+    let env = json!({ "A": "${OUTER}", "B": "${MISSING_ONE}", "C": "${MISSING_TWO:-made-up}" });
+    let folder = Folder::workspace(&json!({ "s": with_env(&env) }));
+    let outer = [("OUTER", "${INNER_VALUE}"), ("INNER_VALUE", "SECRET_INNER")];
+    let checked = check(&folder, &outer);
+    assert!(checked.out.contains("MISSING_ONE"), "{}", checked.transcript());
+    assert!(!checked.out.contains("MISSING_TWO"), "{}", checked.transcript());
+    let serving = Serving::start_with(folder.path(), &outer);
+    let said = Caller::new(&serving).text("mcp__s__env", &json!({}));
+    let lines: Vec<&str> = said.lines().collect();
+    for line in ["A=${INNER_VALUE}", "B=", "C=made-up"] {
+        assert!(lines.contains(&line), "{line}: {said}");
+    }
+    assert!(!said.contains("SECRET_INNER"), "{said}");
+}
+
+/// Also J7.
+#[test]
+fn f05_whatever_fails_no_secret_is_told() {
+    let folder = Folder::new();
+    let servers = json!({
+        "url": { "url": "http://me:SECRET_PASSWORD_1@127.0.0.1:1/mcp?key=SECRET_QUERY_22" },
+        "header": { "url": "http://127.0.0.1:1/mcp", "headers": { "Authorization": "Bearer SECRET_HEADER_3" } },
+        "bad": { "url": "http://127.0.0.1:1/mcp", "headers": { "X-Api-Key": "SECRET_BROKEN_44\nx" } },
+        "gone": { "command": "no-such-program", "args": ["--token", "${TOKEN}"], "env": { "API_KEY": "${KEY}" } },
+        "ends": { "command": "sh", "args": ["-c", "echo $API_KEY ${TOKEN} >&2; exit 3"],
+            "env": { "API_KEY": "${KEY}" } },
+    });
+    folder.write("mcp.json", json!({ "mcpServers": servers }).to_string());
+    folder.write(
+        "network.yaml",
+        "external_access: { auth_token_env: MAIN }\nbus: { url: 'nats://u:SECRET_NATS_77@127.0.0.1:1' }\n",
+    );
+    let env =
+        [("TOKEN", "SECRET_TOKEN_55"), ("KEY", "SECRET_KEY_666"), ("MAIN", "SECRET_MAIN_888")];
+    let checked = check(&folder, &env);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
+    command.args(["-vv", "serve", "--listen", "127.0.0.1:0"]).envs(env);
+    let log = folder.file("log");
+    command.current_dir(folder.path()).stderr(File::create(&log).unwrap());
+    let serving = Serving::run(&mut command);
+    serving.request("POST", "/mcp", &[("Authorization", "Bearer SECRET_WRONG_99")], "{}");
+    drop(serving);
+    let mut said = format!("{}{}", checked.transcript(), fs::read_to_string(&log).unwrap());
+    for file in fs::read_dir(folder.file(".toolcrib/audit")).into_iter().flatten().flatten() {
+        said.push_str(&String::from_utf8_lossy(&fs::read(file.path()).unwrap()));
+    }
+    let told: Vec<&str> = said.lines().filter(|it| it.contains("SECRET_")).collect();
+    assert!(told.is_empty(), "{told:#?}");
+    assert!(said.contains("no-such-program"), "{said}");
+}
+
+#[test]
+fn f06_what_makes_a_program_run_other_code_is_refused_unless_it_is_allowed() {
+    for name in ["LD_PRELOAD", "LD_LIBRARY_PATH", "NODE_OPTIONS", "PYTHONSTARTUP"] {
+        let mut server = with_env(&json!({ name: "/nowhere" }));
+        let folder = Folder::workspace(&json!({ "s": server }));
+        let checked = toolcrib(folder.path(), &["check"]);
+        assert!(checked.code == 1 && checked.out.contains(name), "{}", checked.transcript());
+        assert_eq!(toolcrib(folder.path(), &["tools", "--json"]).json(), json!([]), "{name}");
+        server["allow_dangerous_env"] = json!(true);
+        let folder = Folder::workspace(&json!({ "s": server }));
+        let tools = toolcrib(folder.path(), &["tools", "--json"]).json();
+        assert_eq!(tools[0]["name"], "mcp__s__env", "{name}");
+    }
+}
+
+#[test]
+fn f11_in_a_sandbox_tools_reach_no_more_than_they_need() {
+    let (folder, canary) = (Folder::new(), Canary::new());
+    folder.write("beside.txt", "beside");
+    folder.write(
+        "tools/t.py",
+        "import os, socket, subprocess, tempfile\nfrom toolcrib import tool\n\
+         @tool\ndef read(path: str) -> str:\n    return open(path).read()[:20]\n\
+         @tool\ndef write(path: str) -> str:\n    open(path, 'w').write('x')\n    return 'written'\n\
+         @tool\ndef connect(host: str, port: int) -> str:\n    socket.create_connection((host, port), 2)\n    return 'connected'\n\
+         @tool\ndef child(path: str) -> int:\n    return subprocess.run(['cat', path], capture_output=True).returncode\n\
+         @tool\ndef scratch() -> str:\n    with tempfile.NamedTemporaryFile('w+') as it:\n        it.write('kept')\n        it.seek(0)\n        return it.read()\n",
+    );
+    folder.write("network.yaml", "python: { sandbox: on }\n");
+    let home = Folder::new();
+    let serving = Serving::start_with(folder.path(), &[("HOME", &home.path().to_string_lossy())]);
+    let mut caller = Caller::new(&serving);
+    let at = |name: &str| folder.file(name).to_string_lossy().into_owned();
+    assert_eq!(caller.text("read", &json!({ "path": at("beside.txt") })), "beside");
+    assert_eq!(caller.text("scratch", &json!({})), "kept");
+    let out = home.file("x").to_string_lossy().into_owned();
+    let own = at(".toolcrib/lock");
+    for (tool, arguments) in [
+        ("read", json!({ "path": "/etc/shadow" })),
+        ("read", json!({ "path": own })),
+        ("write", json!({ "path": out })),
+        ("write", json!({ "path": at("beside.txt") })),
+        ("connect", json!({ "host": "127.0.0.1", "port": canary.port })),
+    ] {
+        let said = caller.error(tool, &arguments);
+        assert!(said.contains("Permission denied"), "{tool} {arguments}: {said}");
+    }
+    assert_ne!(caller.text("child", &json!({ "path": "/etc/shadow" })), "0");
+    canary.assert_alone();
+    assert!(!home.file("x").exists());
+}
+
+#[test]
+fn f13_programs_without_a_version_are_told() {
+    let folder = Folder::new();
+    for name in ["npx", "uvx"] {
+        let file = folder.write(&format!("bin/{name}"), "#!/bin/sh\nexit 1\n");
+        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let servers = json!({
+        "loose": { "command": "npx", "args": ["-y", "some-server"] },
+        "loose-too": { "command": "uvx", "args": ["some-server"] },
+        "fixed": { "command": "npx", "args": ["-y", "@scope/some-server@1.2.3"] },
+    });
+    folder.write("mcp.json", json!({ "mcpServers": servers }).to_string());
+    let path = format!("{}:{}", folder.file("bin").display(), std::env::var("PATH").unwrap());
+    let checked = check(&folder, &[("PATH", &path)]);
+    let warned = |name: &str| {
+        let named = format!("server `{name}`");
+        checked.out.lines().any(|it| it.starts_with("warning:") && it.contains(&named))
+    };
+    assert!(warned("loose") && warned("loose-too"), "{}", checked.transcript());
+    assert!(!warned("fixed"), "{}", checked.transcript());
+}
+
+#[test]
+fn j08_events_leave_this_machine_in_the_clear_only_where_that_is_allowed() {
+    let folder = Folder::workspace(&json!({}));
+    folder.write("network.yaml", "bus: { url: 'nats://192.0.2.1:4222' }\n");
+    let refused = toolcrib(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(refused.code, 2, "{}", refused.transcript());
+    assert!(refused.err.contains("allow_plaintext"), "{}", refused.transcript());
+}
