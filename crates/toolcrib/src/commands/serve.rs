@@ -460,8 +460,10 @@ fn reload(
     let masker = workspace.masker(&network);
     terminal::hide(masker.clone());
     gateway.set_masker(&masker);
-    gateway.set_rules(lock::rules(&network, &workspace.folder));
+    let rules = lock::rules(&network, &workspace.folder);
+    // Who may ask goes first: a right that is taken away is gone at once.
     let problems = gateway.set_access(access, network.instructions);
+    gateway.set_rules(rules);
     terminal::warn(&[network.problems, problems].concat());
     Ok(())
 }

@@ -209,5 +209,8 @@ fn rights_that_are_taken_away_are_gone_at_once() {
     crate::kit::soon("the new rules", || by("worker").publish("task.two") == 403);
     by("caller").publish("task.delegate");
     assert_eq!(by("worker").publish("mail.sent"), 201);
-    assert_eq!(stream.next().unwrap().event["type"], "mail.sent");
+    // Whatever was published before the rules changed was theirs to see.
+    let told = || stream.next().unwrap().event["type"].clone();
+    let next = std::iter::repeat_with(told).find(|it| it != "task.two");
+    assert_eq!(next.unwrap(), "mail.sent");
 }
