@@ -129,22 +129,24 @@ fn a_client_on_standard_input_is_asked_too() {
         .unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut said = || -> Value { serde_json::from_str(&output.next().unwrap().unwrap()).unwrap() };
+    // The list is empty until the server is up, and then it is said to have changed.
+    let mut said = || loop {
+        let said: Value = serde_json::from_str(&output.next().unwrap().unwrap()).unwrap();
+        if said["method"] != "notifications/tools/list_changed" {
+            break said;
+        }
+    };
     let mut say = |message: Value| writeln!(input, "{message}").unwrap();
     say(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": { "sampling": {} },
         "clientInfo": { "name": "test", "version": "1" } } }));
     assert_eq!(said()["result"]["protocolVersion"], "2025-06-18");
-    // The list is empty until the server is up, and then it is said to have changed.
     say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     let mut answer = json!(null);
     for id in 2..200 {
         say(json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
             "params": { "name": "mcp__a__sample" } }));
         answer = said();
-        while answer["method"] == "notifications/tools/list_changed" {
-            answer = said();
-        }
         if answer.get("error").is_none() {
             break;
         }
