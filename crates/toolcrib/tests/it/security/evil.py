@@ -177,13 +177,17 @@ class Pipe:
         self.done(id, "flooded")
 
     def fickle(self, id, arguments, params):
-        """Says for so many seconds, ten thousand times in each, that its list has changed."""
-        end = time.monotonic() + arguments["seconds"]
-        while time.monotonic() < end:
-            for _ in range(100):
-                say({"method": "notifications/tools/list_changed"})
-            time.sleep(0.01)
-        self.done(id, "fickle")
+        """Says for so many seconds, ten thousand times in each, that its list has changed,
+        and lists it meanwhile."""
+        def changing():
+            end = time.monotonic() + arguments["seconds"]
+            while time.monotonic() < end:
+                for _ in range(100):
+                    say({"method": "notifications/tools/list_changed"})
+                time.sleep(0.01)
+            self.done(id, "fickle")
+
+        threading.Thread(target=changing).start()
 
     def swell(self, id, arguments, params):
         """Gives back so many bytes."""
