@@ -4,7 +4,7 @@
 //! workspace. A list that is absent is no rule; an empty one exposes nothing. `excluded` wins. This is
 //! the one place that decides, for listing and calling alike, on every door.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{cell::RefCell, net::IpAddr, sync::Arc};
 
 use subtle::ConstantTimeEq;
 use toolcrib_bus::Pattern as EventPattern;
@@ -383,8 +383,18 @@ impl Rights {
 impl Caller {
     /// A name for whoever has this token, which says nothing to those who do not have the salt.
     pub(crate) fn mark(&self, salt: &[u8; 32]) -> String {
+        thread_local! {
+            /// The last one, and what it was made of: one caller makes many calls.
+            static LAST: RefCell<([u8; 32], [u8; 32], String)> = RefCell::default();
+        }
         let token = self.token.unwrap_or_default();
-        blake3::keyed_hash(salt, &token).to_hex()[..8].to_owned()
+        LAST.with_borrow_mut(|(of, with, mark)| {
+            if (&*of, &*with) != (&token, salt) || mark.is_empty() {
+                *mark = blake3::keyed_hash(salt, &token).to_hex()[..8].to_owned();
+                (*of, *with) = (token, *salt);
+            }
+            mark.clone()
+        })
     }
 
     /// Who this is, without saying the token.

@@ -6,18 +6,29 @@
 pub(crate) mod making;
 mod once;
 
-use std::sync::{Arc, atomic::AtomicU32};
+use std::{
+    ops::Range,
+    sync::{Arc, atomic::AtomicU32},
+};
 
 use bytes::Bytes;
 use serde_json::json;
 use toolcrib_catalogue::{Blame, CallContext, CallError, ClientError, Entry, Json, Visitor};
-use toolcrib_wire::{Era, RpcError, json::member, modern::unfinished};
+use toolcrib_wire::{
+    Era, RpcError,
+    json::{member, pick, string},
+};
 
 use crate::{
     built_in,
-    dispatch::{Asked, complete, invalid, replaced, string_in, usable},
+    dispatch::{Asked, complete, exact, invalid, replaced, usable},
     gateway::Gateway,
-    guard::{Ended, Standing, arguments, results, rules::ResultRule, telling::Telling},
+    guard::{
+        Ended, Standing, arguments,
+        results::{self, Shape},
+        rules::ResultRule,
+        telling::Telling,
+    },
     rounds,
     snapshot::Snapshot,
     visit::Here,
@@ -28,6 +39,8 @@ use making::Making;
 struct Called {
     name: String,
     params: Bytes,
+    /// Where the arguments stand in them.
+    arguments: Option<Range<usize>>,
     /// Whether it was asked for by way of `call_tool`.
     through: bool,
 }
@@ -51,21 +64,27 @@ async fn begun(
     telling: &mut Telling,
 ) -> Result<Bytes, RpcError> {
     let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
-    let (name, _) = string_in(&params, "name")?;
-    if let Some(arguments) = member(&params, "arguments")
-        && !matches!(params[arguments].first(), Some(b'{' | b'n'))
-    {
+    exact(&params)?;
+    let [name, arguments] = pick(&params, ["name", "arguments"]);
+    let name = name.ok_or_else(|| invalid("`name` is required"))?;
+    let name = string(&params[name]).ok_or_else(|| invalid("`name` must be a string"))?;
+    let name = name.into_owned();
+    let is_object = |at: Range<usize>| matches!(params[at].first(), Some(b'{' | b'n'));
+    if !arguments.clone().is_none_or(is_object) {
         return Err(invalid("`arguments` must be an object"));
     }
     let snapshot = gateway.snapshot();
-    let mut called = Called { name, params, through: false };
+    let mut called = Called { name, params, arguments, through: false };
     if called.name == built_in::CALL_TOOL && snapshot.has_built_in(&asked.caller, &called.name) {
         match built_in::search::inner(&called.params) {
-            Ok((name, params)) => called = Called { name, params, through: true },
+            Ok((name, params)) => {
+                let arguments = member(&params, "arguments");
+                called = Called { name, params, arguments, through: true };
+            }
             Err(cause) => return Ok(own(built_in::refusal(&cause), asked.era)),
         }
     }
-    telling.calls(&called.name, &called.params);
+    telling.calls(&called.name, &called.params, called.arguments.clone());
     // What tools call among each other no model sees.
     let recording = gateway.recording().filter(|_| asked.depth == 0);
     let record = recording.map(|it| {
@@ -88,7 +107,7 @@ async fn answer(
     called: Called,
     telling: &mut Telling,
 ) -> Result<Bytes, RpcError> {
-    let Called { name, params, through } = called;
+    let Called { name, params, arguments, through } = called;
     let (era, id, story) = (asked.era, telling.id.clone(), &mut telling.story);
     if snapshot.has_built_in(&asked.caller, &name) {
         let making = Making { snapshot, name, params, id, once: None };
@@ -116,7 +135,7 @@ async fn answer(
     let rules = Arc::clone(&gateway.rules());
     let repairs = snapshot.repairs(&asked.caller);
     let params = match rules.arguments {
-        true => arguments::checked(&standing.look, params, repairs).await,
+        true => arguments::checked(&standing.look, params, arguments, repairs).await,
         false => Ok(params),
     };
     let params = match params {
@@ -159,11 +178,17 @@ async fn ask(
 }
 
 /// The result, held against what its tool promises.
-fn promised(rule: ResultRule, name: &str, standing: &Standing, result: Bytes) -> Bytes {
-    if rule == ResultRule::Off || unfinished(&result).is_some() {
+fn promised(
+    rule: ResultRule,
+    name: &str,
+    standing: &Standing,
+    shape: &Shape,
+    result: Bytes,
+) -> Bytes {
+    if rule == ResultRule::Off || shape.is_open {
         return result;
     }
-    let Some(fault) = results::fault(&standing.look, &result) else { return result };
+    let Some(fault) = results::fault(&standing.look, shape, &result) else { return result };
     if standing.is_first_misfit() {
         tracing::warn!(tool = name, "{fault}");
     }

@@ -4,15 +4,20 @@
 //! an error of the upstream itself), is a JSON-RPC error. What a model can act on (the server is down,
 //! it took too long) is a result with `isError`.
 
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    ops::Range,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 use toolcrib_catalogue::{CallContext, CallError, Json, Listener, Visitor};
 use toolcrib_wire::{
     Era, Revision, RpcError,
-    frame::{INTERNAL_ERROR, METHOD_NOT_FOUND},
-    json::{member, members},
+    frame::{INTERNAL_ERROR, METHOD_NOT_FOUND, push_string},
+    json::{Rare, member, members, string},
     misspelt,
     modern::unfinished,
     revision::META_SERVER,
@@ -41,6 +46,9 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// How long a client may keep a list without asking again. It is told of changes if it listens.
 const LIST_TTL_MS: u64 = 5_000;
+
+static TRACE_PARENT: LazyLock<Rare> = LazyLock::new(|| Rare::new("traceparent"));
+static TRACE_STATE: LazyLock<Rare> = LazyLock::new(|| Rare::new("tracestate"));
 
 /// One request.
 #[derive(Debug)]
@@ -366,8 +374,11 @@ pub(crate) fn usable(result: Json, era: Era) -> Result<Bytes, CallError> {
 
 /// `params` with another string in this place.
 pub(crate) fn replaced(params: &Bytes, at: &Range<usize>, text: &str) -> Bytes {
-    let text = Value::from(text).to_string();
-    [&params[..at.start], text.as_bytes(), &params[at.end..]].concat().into()
+    let mut whole = Vec::with_capacity(params.len() + text.len() + 2);
+    whole.extend_from_slice(&params[..at.start]);
+    push_string(&mut whole, text);
+    whole.extend_from_slice(&params[at.end..]);
+    whole.into()
 }
 
 /// A result that says how long, and by whom, it may be kept, as the modern era wants of what was read.
@@ -399,14 +410,13 @@ fn cacheable(result: &Bytes, scope: &str) -> Bytes {
 
 /// The trace that a request belongs to: `traceparent` and `tracestate`, as its `_meta` has them.
 pub(crate) fn trace(params: &[u8]) -> Vec<(&'static str, String)> {
-    let Some(meta) = member(params, "_meta").map(|at| &params[at]) else { return Vec::new() };
-    let text = |key| member(meta, key).and_then(|at| serde_json::from_slice(&meta[at]).ok());
-    let keys = ["traceparent", "tracestate"];
-    keys.into_iter().filter_map(|key| Some((key, text(key)?))).collect()
+    let text = |key: &Rare| key.in_meta(params).and_then(|at| string(&params[at]));
+    let keys = [("traceparent", &*TRACE_PARENT), ("tracestate", &*TRACE_STATE)];
+    keys.into_iter().filter_map(|(key, rare)| Some((key, text(rare)?.into_owned()))).collect()
 }
 
 /// Refuses params of which a server that reads keys carelessly would understand something else.
-fn exact(params: &[u8]) -> Result<(), RpcError> {
+pub(crate) fn exact(params: &[u8]) -> Result<(), RpcError> {
     const KEYS: [&str; 6] = ["name", "arguments", "_meta", "uri", "ref", "argument"];
     match misspelt(params, &KEYS) {
         None => Ok(()),
@@ -420,7 +430,7 @@ fn exact(params: &[u8]) -> Result<(), RpcError> {
 pub(crate) fn string_in(params: &Bytes, key: &str) -> Result<(String, Range<usize>), RpcError> {
     exact(params)?;
     let at = member(params, key).ok_or_else(|| invalid(format!("`{key}` is required")))?;
-    let text = serde_json::from_slice(&params[at.clone()]).ok();
+    let text = string(&params[at.clone()]).map(Cow::into_owned);
     Ok((text.ok_or_else(|| invalid(format!("`{key}` must be a string")))?, at))
 }
 

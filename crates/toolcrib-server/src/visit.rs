@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeSet, HashMap},
     fmt,
     sync::{
-        Arc, OnceLock, Weak,
+        Arc, LazyLock, OnceLock, Weak,
         atomic::{AtomicU8, AtomicU64, Ordering},
     },
 };
@@ -18,7 +18,7 @@ use toolcrib_catalogue::{Answering, BoxFuture, CallError, Json, Listener, Visito
 use toolcrib_wire::{
     Id, RpcError,
     frame::{INTERNAL_ERROR, notification, request},
-    json,
+    json::{self, Rare},
     revision::META_LOG_LEVEL,
 };
 
@@ -283,6 +283,8 @@ impl Visitor for Here {
     }
 }
 
+static LOG_LEVEL: LazyLock<Rare> = LazyLock::new(|| Rare::new(META_LOG_LEVEL));
+
 /// Who sent one request: hears how it goes on, and can be asked meanwhile.
 #[derive(Debug)]
 pub(crate) struct Asker {
@@ -296,10 +298,7 @@ pub(crate) struct Asker {
 impl Asker {
     /// Whoever sent a request of the modern era.
     pub(crate) fn modern(out: Out, params: Option<&Bytes>) -> Self {
-        let level = params.and_then(|it| {
-            let meta = it.slice(json::member(it, "_meta")?);
-            level_of(&meta[json::member(&meta, META_LOG_LEVEL)?])
-        });
+        let level = params.and_then(|it| level_of(&it[LOG_LEVEL.in_meta(it)?]));
         Self { out, visit: None, level }
     }
 

@@ -1,11 +1,11 @@
 //! A connection to a server, with everything about transports and eras settled.
 
 use std::{
+    borrow::Cow,
     fmt,
-    ops::Range,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -21,7 +21,7 @@ use crate::{
     frame::{self, Id, METHOD_NOT_FOUND, RpcError},
     handshake,
     http::Endpoint,
-    json,
+    json::{self, Rare},
     legacy_sse::SseLink,
     mirror::{self, Mirrored},
     reaper::Reaper,
@@ -205,10 +205,13 @@ impl Peer {
         let mut unanswered = Unanswered { core: &self.core, id, sent: false, done: false };
         let own_token = unanswered.listen(params, listener, client);
         let params = own_token.as_deref().or(params);
-        let answer = unanswered.ask(method, params, meta, mirrored);
-        let answered = match deadline {
-            None => Some(answer.await),
-            Some(deadline) => self.within(id, deadline, begin, answer).await,
+        let answered = {
+            // Here, and not where it is waited for: whoever takes it over would hold it twice.
+            let answer = pin!(unanswered.ask(method, params, meta, mirrored));
+            match deadline {
+                None => Some(answer.await),
+                Some(deadline) => self.within(id, deadline, begin, answer).await,
+            }
         };
         unanswered.done = answered.is_some();
         answered.unwrap_or_else(|| {
@@ -226,13 +229,12 @@ impl Peer {
         id: u64,
         deadline: Instant,
         begin: Instant,
-        answer: impl Future<Output = Answer>,
+        mut answer: Pin<&mut impl Future<Output = Answer>>,
     ) -> Option<Answer> {
-        tokio::pin!(answer);
         let period = deadline.saturating_duration_since(begin).max(Duration::from_millis(1));
         let mut deadline = deadline;
         loop {
-            match tokio::time::timeout_at(deadline, &mut answer).await {
+            match tokio::time::timeout_at(deadline, answer.as_mut()).await {
                 Ok(answer) => return Some(answer),
                 Err(_) if self.core.link.board().is_asked(id) => deadline += period,
                 Err(_) => return None,
@@ -362,7 +364,7 @@ impl Unanswered<'_> {
         if inbox.is_none() && client.is_none() {
             return None;
         }
-        let at = params.and_then(progress_token).filter(|_| inbox.is_some());
+        let at = params.filter(|_| inbox.is_some()).and_then(|it| PROGRESS_TOKEN.in_meta(it));
         let token = at.clone().zip(params).map(|(at, it)| Bytes::copy_from_slice(&it[at]));
         self.core.link.board().listen(self.id, Listener { token, inbox, client });
         let (params, at) = (params?, at?);
@@ -378,12 +380,11 @@ impl Unanswered<'_> {
         mirrored: &[Mirrored],
     ) -> Answer {
         // What is said first stays: of the request, of its client, of us.
-        let with_meta = match self.core.meta.as_slice() {
-            [] => None,
-            ours if meta.is_empty() => Some(with_meta(params, ours)),
-            ours => Some(with_meta(Some(&with_meta(params, meta)), ours)),
-        };
-        let params = with_meta.as_deref().or(params);
+        let ours = self.core.meta.as_slice();
+        let said = (!ours.is_empty() && !meta.is_empty()).then(|| with_meta(params, meta));
+        let params = said.as_deref().or(params);
+        let all = (!ours.is_empty()).then(|| with_meta(params, ours));
+        let params = all.as_deref().or(params);
         let frame = frame::request(&Id::number(self.id), method, params);
         self.sent = true;
         match &self.core.link {
@@ -426,12 +427,8 @@ impl Drop for Unanswered<'_> {
     }
 }
 
-/// Where the token for progress stands in the `_meta` of some params.
-fn progress_token(params: &[u8]) -> Option<Range<usize>> {
-    let meta = json::member(params, "_meta")?;
-    let token = json::member(&params[meta.clone()], "progressToken")?;
-    Some(token.start + meta.start..token.end + meta.start)
-}
+/// The token for progress in the `_meta` of some params.
+static PROGRESS_TOKEN: LazyLock<Rare> = LazyLock::new(|| Rare::new("progressToken"));
 
 /// The arguments of a call.
 fn arguments_of(params: &[u8]) -> Option<serde_json::Value> {
@@ -439,12 +436,11 @@ fn arguments_of(params: &[u8]) -> Option<serde_json::Value> {
 }
 
 /// What a modern request says of itself in `Mcp-Name`.
-fn name_of(method: &str, params: &[u8]) -> Option<String> {
+fn name_of<'a>(method: &str, params: &'a [u8]) -> Option<Cow<'a, str>> {
     let key = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
         _ => return None,
     };
-    let range = json::member(params, key)?;
-    serde_json::from_slice(&params[range]).ok()
+    json::string(&params[json::member(params, key)?])
 }

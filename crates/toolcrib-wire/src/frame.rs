@@ -3,7 +3,7 @@
 //! A frame is scanned once, from end to end ([`crate::json`]). Its payloads are slices of the buffer
 //! it came in, and go on as they are.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -134,7 +134,7 @@ impl Envelope {
             };
             return Ok(Frame::Response { id, answer });
         };
-        let Ok(method) = serde_json::from_slice::<String>(&method) else {
+        let Some(method) = json::string(&method).map(Cow::into_owned) else {
             return Err("`method` must be a string");
         };
         if params.as_ref().is_some_and(|it| !matches!(it.first(), Some(b'{' | b'['))) {
@@ -282,7 +282,7 @@ fn message(id: Option<&Id>, method: &str, params: Option<&[u8]>) -> Bytes {
 }
 
 /// Appends `value` as JSON. Strings and our own structs cannot fail to serialise.
-pub(crate) fn push_string(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+pub fn push_string(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     if serde_json::to_writer(&mut *text, value).is_err() {
         text.extend_from_slice(b"null");
     }

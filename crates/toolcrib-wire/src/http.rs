@@ -49,6 +49,7 @@ const MAX_REFUSAL: usize = 64 * 1024;
 pub(crate) struct Http {
     pool: Pool,
     pub(crate) url: Uri,
+    host: HeaderValue,
     headers: HeaderMap,
     pub(crate) max_frame: usize,
     spool: Option<Arc<Spool>>,
@@ -81,7 +82,8 @@ impl Http {
         let pool = Pool::new(connector);
         let spool = spool.filter(|it| it.from < max_frame).map(Arc::new);
         let (url, headers) = (endpoint.url.clone(), endpoint.headers.clone());
-        Ok(Self { pool, url, headers, max_frame, spool, read_timeout: endpoint.read_timeout })
+        let (host, read_timeout) = (host(&url), endpoint.read_timeout);
+        Ok(Self { pool, url, host, headers, max_frame, spool, read_timeout })
     }
 
     /// Posts one message.
@@ -168,7 +170,9 @@ impl Http {
         mut headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<Driven>, RequestError> {
-        headers.insert(HOST, host(url));
+        // Nearly always the server's own address.
+        let ours = std::ptr::eq(url, &self.url);
+        headers.insert(HOST, if ours { self.host.clone() } else { host(url) });
         headers.insert(USER_AGENT, HeaderValue::from_static("toolcrib"));
         for (name, value) in &self.headers {
             headers.insert(name, value.clone());

@@ -5,7 +5,12 @@
 //! equal keys in one object, bad escapes, lone surrogates, invalid UTF-8, deep nesting. What passed
 //! goes on as the text it was; nothing is built from it.
 
+mod walk;
+
 use std::{borrow::Cow, fmt, ops::Range};
+
+pub use self::walk::{Rare, member, pick, string};
+pub(crate) use self::walk::{Walk, Written, skip_space, skip_string, skip_value};
 
 /// How deep arrays and objects may be nested.
 pub const MAX_DEPTH: u32 = 127;
@@ -96,8 +101,20 @@ pub fn scan_keys<'a>(
         return Err(ScanError { fault: Fault::NotUtf8, offset: error.valid_up_to() });
     }
     let unique = keys == Keys::Unique;
-    let (keys, starts) = (Vec::new(), Vec::new());
-    Scanner { text, at: 0, depth: 0, objects: 0, unique, keys, starts }.run(member)
+    let scanner = Scanner {
+        text,
+        at: 0,
+        depth: 0,
+        objects: 0,
+        unique,
+        keys: Vec::with_capacity(16),
+        starts: Vec::with_capacity(8),
+        escaped: false,
+        in_object: false,
+        outer: 0..0,
+        fault: None,
+    };
+    scanner.run(member)
 }
 
 /// The members of an object that has been scanned: key, and where the value stands.
@@ -108,78 +125,6 @@ pub fn members(text: &[u8]) -> Vec<(Cow<'_, str>, Range<usize>)> {
     members
 }
 
-/// Where the value of a member of a scanned object stands.
-///
-/// What was scanned is not checked again: strings are stepped over, brackets are counted, and nothing is
-/// built. A request is looked into a dozen times on its way.
-pub fn member(text: &[u8], key: &str) -> Option<Range<usize>> {
-    let mut at = skip_space(text, 0);
-    if text.get(at) != Some(&b'{') {
-        return None;
-    }
-    at = skip_space(text, at + 1);
-    while text.get(at) == Some(&b'"') {
-        let inside = at + 1..skip_string(text, at) - 1;
-        let begin = skip_space(text, skip_space(text, inside.end + 1) + 1);
-        let end = skip_value(text, begin);
-        if is_key(text.get(inside)?, key) {
-            return (begin <= end).then_some(begin..end);
-        }
-        // Over the comma; after a `}` no string follows.
-        at = skip_space(text, skip_space(text, end) + 1);
-    }
-    None
-}
-
-/// Whether the inside of a string says `key`.
-fn is_key(inside: &[u8], key: &str) -> bool {
-    inside == key.as_bytes() || (inside.contains(&b'\\') && unescape(inside) == key)
-}
-
-pub(crate) fn skip_space(text: &[u8], at: usize) -> usize {
-    let rest = text.get(at..).unwrap_or_default();
-    let spaces = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r')).count();
-    at + spaces
-}
-
-/// The place after the string that begins here.
-pub(crate) fn skip_string(text: &[u8], begin: usize) -> usize {
-    let mut at = begin + 1;
-    loop {
-        let rest = text.get(at..).unwrap_or_default();
-        match memchr::memchr2(b'"', b'\\', rest) {
-            None => return text.len().max(begin + 2),
-            Some(found) if rest[found] == b'"' => return at + found + 1,
-            Some(found) => at += found + 2,
-        }
-    }
-}
-
-/// The place after the value that begins here.
-pub(crate) fn skip_value(text: &[u8], begin: usize) -> usize {
-    let (mut at, mut depth) = (begin, 0_u32);
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'"' => at = skip_string(text, at),
-            b'{' | b'[' => {
-                depth += 1;
-                at += 1;
-            }
-            b'}' | b']' if depth <= 1 => return at + usize::from(depth == 1),
-            b'}' | b']' => {
-                depth -= 1;
-                at += 1;
-            }
-            b',' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => return at,
-            _ => at += 1,
-        }
-        if depth == 0 && *byte == b'"' {
-            return at;
-        }
-    }
-    text.len()
-}
-
 /// The line and column of a byte in a text, both counted from 1.
 pub fn position(text: &[u8], offset: usize) -> (usize, usize) {
     let before = &text[..offset.min(text.len())];
@@ -187,6 +132,9 @@ pub fn position(text: &[u8], offset: usize) -> (usize, usize) {
     let begin = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
     (line, String::from_utf8_lossy(&before[begin..]).chars().count() + 1)
 }
+
+/// It is no JSON; the scanner knows why. Nothing else goes up and down with every value.
+struct Failed;
 
 struct Scanner<'a> {
     text: &'a [u8],
@@ -199,11 +147,26 @@ struct Scanner<'a> {
     keys: Vec<Range<usize>>,
     /// Where the keys of each open object begin.
     starts: Vec<usize>,
+    /// Whether any key so far is written with a backslash.
+    escaped: bool,
+    /// Whether the innermost open container is an object.
+    in_object: bool,
+    /// The key of the outermost member that is being read.
+    outer: Range<usize>,
+    /// What is wrong.
+    fault: Option<Fault>,
 }
 
 impl<'a> Scanner<'a> {
-    fn run(mut self, mut member: impl FnMut(Cow<'a, str>, Range<usize>)) -> Result<(), ScanError> {
-        let mut key = Cow::Borrowed("");
+    fn run(mut self, member: impl FnMut(Cow<'a, str>, Range<usize>)) -> Result<(), ScanError> {
+        let read = self.read(member);
+        read.map_err(|Failed| ScanError {
+            fault: self.fault.take().unwrap_or(Fault::End),
+            offset: self.at,
+        })
+    }
+
+    fn read(&mut self, mut member: impl FnMut(Cow<'a, str>, Range<usize>)) -> Result<(), Failed> {
         let mut begin = 0;
         loop {
             self.space();
@@ -213,8 +176,8 @@ impl<'a> Scanner<'a> {
             // A value begins here; an opening bracket that is not closed at once leads to the next.
             let opened = self.open_or_scalar()?;
             if opened {
-                if self.in_object() {
-                    key = self.key(key)?;
+                if self.in_object {
+                    self.key()?;
                 }
                 continue;
             }
@@ -225,15 +188,15 @@ impl<'a> Scanner<'a> {
                     return if self.at == self.text.len() { Ok(()) } else { self.unexpected() };
                 }
                 if self.depth == 1 {
-                    let name = std::mem::replace(&mut key, Cow::Borrowed(""));
-                    member(name, begin..self.at);
+                    let key = std::mem::replace(&mut self.outer, 0..0);
+                    member(unescape(&self.text[key]), begin..self.at);
                 }
                 self.space();
-                match (self.peek(), self.in_object()) {
+                match (self.peek(), self.in_object) {
                     (Some(b','), object) => {
                         self.at += 1;
                         if object {
-                            key = self.key(key)?;
+                            self.key()?;
                         }
                         break;
                     }
@@ -245,7 +208,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads a scalar or an empty container whole (false), or steps into a container (true).
-    fn open_or_scalar(&mut self) -> Result<bool, ScanError> {
+    fn open_or_scalar(&mut self) -> Result<bool, Failed> {
         match self.peek() {
             Some(open @ (b'{' | b'[')) => {
                 self.open(open == b'{')?;
@@ -268,13 +231,14 @@ impl<'a> Scanner<'a> {
         Ok(false)
     }
 
-    fn open(&mut self, object: bool) -> Result<(), ScanError> {
+    fn open(&mut self, object: bool) -> Result<(), Failed> {
         if self.depth == MAX_DEPTH {
             return self.fail(Fault::TooDeep);
         }
         self.at += 1;
         self.depth += 1;
         let bit = 1_u128 << self.depth;
+        self.in_object = object;
         if object {
             self.objects |= bit;
             self.starts.push(self.keys.len());
@@ -284,28 +248,30 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), ScanError> {
-        if self.in_object() {
+    fn close(&mut self) -> Result<(), Failed> {
+        if self.in_object {
             let start = self.starts.pop().unwrap_or_default();
             if !self.unique {
                 self.keys.truncate(start);
-            } else if let Some(key) = duplicate(self.text, &mut self.keys[start..]) {
+            } else if let Some(key) = duplicate(self.text, &self.keys[start..], self.escaped) {
                 return self.fail(Fault::DuplicateKey(key));
             }
             self.keys.truncate(start);
         }
         self.at += 1;
         self.depth -= 1;
+        self.in_object = self.objects >> self.depth & 1 == 1;
         Ok(())
     }
 
-    /// Reads `"key":`. The key of an outermost member is returned, deeper ones leave `outer` alone.
-    fn key(&mut self, outer: Cow<'a, str>) -> Result<Cow<'a, str>, ScanError> {
+    /// Reads `"key":`, and notes it where it is one of an outermost member.
+    fn key(&mut self) -> Result<(), Failed> {
         self.space();
         if self.peek() != Some(b'"') {
             return self.unexpected();
         }
-        let range = self.string()?;
+        let (range, escaped) = self.string()?;
+        self.escaped |= escaped;
         if self.keys.len() == MAX_OPEN_KEYS {
             return self.fail(Fault::TooManyKeys);
         }
@@ -315,28 +281,36 @@ impl<'a> Scanner<'a> {
             return self.unexpected();
         }
         self.at += 1;
-        Ok(if self.depth == 1 { unescape(&self.text[range]) } else { outer })
+        if self.depth == 1 {
+            self.outer = range;
+        }
+        Ok(())
     }
 
-    /// Reads a string; returns where its inside stands.
-    fn string(&mut self) -> Result<Range<usize>, ScanError> {
+    /// Reads a string; returns where its inside stands, and whether it is written with a backslash.
+    fn string(&mut self) -> Result<(Range<usize>, bool), Failed> {
         self.at += 1;
         let begin = self.at;
+        let mut escaped = false;
         loop {
+            self.at += plain(&self.text[self.at..]);
             match self.peek() {
                 None => return self.fail(Fault::End),
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(begin..self.at - 1);
+                    return Ok((begin..self.at - 1, escaped));
                 }
-                Some(b'\\') => self.escape()?,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
                 Some(0..=0x1f) => return self.fail(Fault::Control),
                 Some(_) => self.at += 1,
             }
         }
     }
 
-    fn escape(&mut self) -> Result<(), ScanError> {
+    fn escape(&mut self) -> Result<(), Failed> {
         match self.text.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
             Some(b'u') => {
@@ -365,7 +339,7 @@ impl<'a> Scanner<'a> {
         digits.iter().try_fold(0, value)
     }
 
-    fn number(&mut self) -> Result<(), ScanError> {
+    fn number(&mut self) -> Result<(), Failed> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
@@ -400,7 +374,7 @@ impl<'a> Scanner<'a> {
         self.at - begin
     }
 
-    fn word(&mut self, word: &[u8]) -> Result<(), ScanError> {
+    fn word(&mut self, word: &[u8]) -> Result<(), Failed> {
         for &letter in word {
             if self.peek() != Some(letter) {
                 return self.unexpected();
@@ -420,11 +394,8 @@ impl<'a> Scanner<'a> {
         self.text.get(self.at).copied()
     }
 
-    fn in_object(&self) -> bool {
-        self.objects >> self.depth & 1 == 1
-    }
-
-    fn unexpected<T>(&self) -> Result<T, ScanError> {
+    #[cold]
+    fn unexpected<T>(&mut self) -> Result<T, Failed> {
         let rest = String::from_utf8_lossy(&self.text[self.at..(self.at + 4).min(self.text.len())]);
         match rest.chars().next() {
             Some(c) => self.fail(Fault::Unexpected(c)),
@@ -432,24 +403,22 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn fail<T>(&self, fault: Fault) -> Result<T, ScanError> {
-        Err(ScanError { fault, offset: self.at })
+    #[cold]
+    fn fail<T>(&mut self, fault: Fault) -> Result<T, Failed> {
+        self.fault = Some(fault);
+        Err(Failed)
     }
 }
 
 /// A key that stands twice among `keys`, escapes resolved.
-fn duplicate(text: &[u8], keys: &mut [Range<usize>]) -> Option<String> {
+fn duplicate(text: &[u8], keys: &[Range<usize>], escaped: bool) -> Option<String> {
     let same = |a: &Cow<'_, str>, b: &Cow<'_, str>| a == b;
     // Few keys are the rule, and comparing them all is quicker than sorting them.
-    if keys.len() <= 8 {
+    if keys.len() <= 8 && !escaped {
         for (at, a) in keys.iter().enumerate() {
-            for b in &keys[..at] {
-                let (a, b) = (&text[a.clone()], &text[b.clone()]);
-                let plain = a.len() == b.len() && a == b;
-                let escaped = a.contains(&b'\\') || b.contains(&b'\\');
-                if plain || (escaped && same(&unescape(a), &unescape(b))) {
-                    return Some(unescape(a).into_owned());
-                }
+            let a = &text[a.clone()];
+            if keys[..at].iter().any(|b| b.len() == a.len() && text[b.clone()] == *a) {
+                return Some(unescape(a).into_owned());
             }
         }
         return None;
@@ -459,9 +428,37 @@ fn duplicate(text: &[u8], keys: &mut [Range<usize>]) -> Option<String> {
     plain.windows(2).find(|pair| same(&pair[0], &pair[1])).map(|pair| pair[0].clone().into_owned())
 }
 
+/// How many bytes from the first on are plain inside a string: no quote, no backslash, no control character.
+fn plain(text: &[u8]) -> usize {
+    let is_plain = |b: u8| (b >= 0x20) & (b != b'"') & (b != b'\\');
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    const LONG: usize = 64;
+    let mut at = 0;
+    // In words, which is what keys need; what turns out to be long, in pieces that the machine looks at in one go.
+    while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*word);
+        // The lowest byte that is marked is one: a borrow can only come from below it.
+        let zero = |word: u64| word.wrapping_sub(ONES) & !word;
+        let low = word.wrapping_sub(ONES * 0x20) & !word;
+        let found = (low | zero(word ^ (ONES * 0x22)) | zero(word ^ (ONES * 0x5c))) & HIGH;
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+        while LONG <= at
+            && let Some(piece) = text.get(at..).and_then(<[u8]>::first_chunk::<32>)
+            && piece.iter().fold(true, |all, b| all & is_plain(*b))
+        {
+            at += 32;
+        }
+    }
+    at + text[at..].iter().take_while(|it| is_plain(**it)).count()
+}
+
 /// The text that the inside of a scanned string stands for.
 pub(crate) fn unescape(inside: &[u8]) -> Cow<'_, str> {
-    if !inside.contains(&b'\\') {
+    if memchr::memchr(b'\\', inside).is_none() {
         return std::str::from_utf8(inside).map_or(Cow::Borrowed(""), Cow::Borrowed);
     }
     let quoted = [b"\"", inside, b"\""].concat();
@@ -478,6 +475,20 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let found = scan(text.as_bytes(), |_, _| ()).map_err(|it| it.to_string());
         assert_eq!(found.err().as_deref().unwrap_or("ok"), expected, "{text}");
+    }
+
+    proptest! {
+        #[test]
+        fn plain_bytes_are_counted_to_the_first_that_is_not(
+            before in 0..200_usize,
+            special in prop::sample::select(vec![b'"', b'\\', 0, 0x1f, b'\n']),
+            filling in prop::sample::select(vec![b'a', b' ', 0x7f, 0x80, 0xff, b'!', b'#', b'[', b']']),
+            after in 0..40_usize,
+        ) {
+            let text = [vec![filling; before], vec![special; 1], vec![filling; after]].concat();
+            prop_assert_eq!(plain(&text), before);
+            prop_assert_eq!(plain(&text[..before]), before);
+        }
     }
 
     #[test]

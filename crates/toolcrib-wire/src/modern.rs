@@ -1,6 +1,8 @@
 //! What a request of the modern era must say of itself, over HTTP: in `_meta`, and again in headers, so
 //! that whoever stands between need not read the body. The two must agree.
 
+use std::{borrow::Cow, sync::LazyLock};
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
@@ -8,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     frame::RpcError,
-    json,
+    json::{self, Rare},
     mirror::Mirrored,
     revision::{META_CAPABILITIES, META_VERSION, Revision},
 };
@@ -26,33 +28,32 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// Whether a request says of itself that it is modern: in its `_meta`, or by a version that no legacy
 /// client sends.
 pub fn is_modern(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> bool {
-    let in_body = params.is_some_and(|it| meta_member(it, META_VERSION).is_some());
+    let in_body = || params.is_some_and(|it| meta_member(it, META_VERSION).is_some());
     if method == "initialize" {
         // Whatever version a handshake names, it is one. Without any, it is a modern request for what
         // the modern era no longer has.
         let names = params.is_some_and(|it| json::member(it, "protocolVersion").is_some());
-        return in_body && !names;
+        return !names && in_body();
     }
     let header = headers.get(VERSION).and_then(|it| it.to_str().ok());
     let in_header = header.is_some_and(|it| Revision::V2026_07_28.as_str() <= it);
-    in_body || in_header
+    in_header || in_body()
 }
 
 /// Checks what a modern request says of itself over HTTP: in its `_meta`, and in its headers.
 pub fn check(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> Result<(), RpcError> {
-    let empty = Bytes::from_static(b"{}");
-    let params = params.unwrap_or(&empty);
-    let version = version_of(params)?;
-    agree(headers, &VERSION, &version)?;
-    supported(&version)?;
-    agree(headers, &METHOD, method)?;
+    let params = params.map_or(&b"{}"[..], |it| it);
     let key = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
-        _ => return Ok(()),
+        _ => "",
     };
-    let name = json::member(params, key);
-    let name: Option<String> = name.and_then(|it| serde_json::from_slice(&params[it]).ok());
+    let [name, meta] = json::pick(params, [key, "_meta"]);
+    let version = version_of(meta.map_or(b"", |at| &params[at]))?;
+    agree(headers, &VERSION, &version)?;
+    supported(&version)?;
+    agree(headers, &METHOD, method)?;
+    let name = name.filter(|_| !key.is_empty()).and_then(|at| json::string(&params[at]));
     match name {
         Some(name) => agree(headers, &NAME, &name),
         // Without one, the request is refused for that.
@@ -62,8 +63,8 @@ pub fn check(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> Resul
 
 /// What kind of result this is, if it is not a complete one. Most say nothing, and are not read for that.
 pub fn unfinished(result: &[u8]) -> Option<String> {
-    memchr::memmem::find(result, b"\"resultType\"")?;
-    let at = json::member(result, "resultType")?;
+    static KIND: LazyLock<Rare> = LazyLock::new(|| Rare::new("resultType"));
+    let at = KIND.member(result)?;
     let kind: String = serde_json::from_slice(&result[at]).unwrap_or_default();
     (kind != "complete").then_some(kind)
 }
@@ -88,19 +89,17 @@ pub fn check_mirrored(
 
 /// Checks what a modern request says of itself where there are no headers.
 pub fn check_meta(params: Option<&Bytes>) -> Result<(), RpcError> {
-    let empty = Bytes::from_static(b"{}");
-    supported(&version_of(params.unwrap_or(&empty))?)
+    let meta = params.and_then(|it| Some(&it[json::member(it, "_meta")?]));
+    supported(&version_of(meta.unwrap_or_default())?)
 }
 
-/// The revision of a request that says all it must.
-fn version_of(params: &Bytes) -> Result<String, RpcError> {
-    let version: Option<String> =
-        meta_member(params, META_VERSION).and_then(|it| serde_json::from_slice(&it).ok());
-    let Some(version) = version else {
+/// The revision of a request whose `_meta` says all it must.
+fn version_of(meta: &[u8]) -> Result<Cow<'_, str>, RpcError> {
+    let [version, capabilities] = json::pick(meta, [META_VERSION, META_CAPABILITIES]);
+    let Some(version) = version.and_then(|at| json::string(&meta[at])) else {
         return Err(invalid(format!("`_meta` must hold `{META_VERSION}`")));
     };
-    let capabilities = meta_member(params, META_CAPABILITIES);
-    if capabilities.is_none_or(|it| it.first() != Some(&b'{')) {
+    if capabilities.is_none_or(|at| meta[at].first() != Some(&b'{')) {
         return Err(invalid(format!("`_meta` must hold the object `{META_CAPABILITIES}`")));
     }
     Ok(version)
@@ -134,20 +133,20 @@ fn agree(headers: &HeaderMap, name: &HeaderName, body: &str) -> Result<(), RpcEr
     let fault = match (values.next(), values.next()) {
         (None, _) => "is missing",
         (Some(_), Some(_)) => "stands there twice",
-        (Some(value), None) if decoded(value.as_bytes()).as_deref() == Some(body) => return Ok(()),
+        (Some(value), None) if says(value.as_bytes(), body) => return Ok(()),
         (Some(_), None) => "does not say what the body says",
     };
     let message = format!("Header mismatch: `{name}` {fault}");
     Err(RpcError { code: HEADER_MISMATCH, message, data: None })
 }
 
-/// What a header says, its base64 form undone.
-fn decoded(value: &[u8]) -> Option<String> {
-    let value = std::str::from_utf8(value).ok()?.trim();
-    let inside = value.strip_prefix("=?base64?").and_then(|it| it.strip_suffix("?="));
+/// Whether a header says this, its base64 form undone.
+fn says(value: &[u8], body: &str) -> bool {
+    let value = value.trim_ascii();
+    let inside = value.strip_prefix(b"=?base64?").and_then(|it| it.strip_suffix(b"?="));
     match inside {
-        None => Some(value.to_owned()),
-        Some(inside) => String::from_utf8(STANDARD.decode(inside).ok()?).ok(),
+        None => value == body.as_bytes(),
+        Some(inside) => STANDARD.decode(inside).is_ok_and(|it| it == body.as_bytes()),
     }
 }
 

@@ -4,9 +4,14 @@
 //! 2026-07-28 on there is no handshake, and every request says in `_meta` who asks and in which
 //! revision.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
-use crate::{frame::push_string, json};
+use crate::{
+    frame::push_string,
+    json::{self, Walk, Written},
+};
 
 /// A revision of the protocol that we speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,18 +123,20 @@ impl Identity {
 }
 
 /// `params` with these members in its `_meta`. A member that is there already stays as it is.
-pub fn with_meta(params: Option<&[u8]>, extra: &[(&str, Bytes)]) -> Bytes {
+pub fn with_meta<'a>(params: Option<&'a [u8]>, extra: &[(&str, Bytes)]) -> Cow<'a, [u8]> {
     let params = params.filter(|it| it.first() == Some(&b'{')).unwrap_or(b"{}");
     let old = json::member(params, "_meta");
     let old_meta = old.clone().map(|range| &params[range]).filter(|it| it.first() == Some(&b'{'));
     let old_meta = old_meta.unwrap_or(b"{}");
+    let known: Vec<Written<'_>> = Walk::new(old_meta).map(|(key, _)| key).collect();
+    let is_missing = |key: &str| !known.iter().any(|it| it.says(key));
+    if !extra.iter().any(|(key, _)| is_missing(key)) {
+        return Cow::Borrowed(params);
+    }
     let mut meta = Vec::with_capacity(old_meta.len() + 256);
     meta.extend_from_slice(&old_meta[..old_meta.len() - 1]);
     let mut empty = meta[1..].trim_ascii().is_empty();
-    for (key, value) in extra {
-        if json::member(old_meta, key).is_some() {
-            continue;
-        }
+    for (key, value) in extra.iter().filter(|(key, _)| is_missing(key)) {
         if !empty {
             meta.push(b',');
         }
@@ -139,14 +146,14 @@ pub fn with_meta(params: Option<&[u8]>, extra: &[(&str, Bytes)]) -> Bytes {
         meta.extend_from_slice(value);
     }
     meta.push(b'}');
-    match old {
-        Some(range) => [&params[..range.start], &meta, &params[range.end..]].concat().into(),
+    Cow::Owned(match old {
+        Some(range) => [&params[..range.start], &meta, &params[range.end..]].concat(),
         None => {
             let rest = params[1..].trim_ascii_start();
             let comma: &[u8] = if rest == b"}" { b"" } else { b"," };
-            [br#"{"_meta":"#, meta.as_slice(), comma, rest].concat().into()
+            [br#"{"_meta":"#, meta.as_slice(), comma, rest].concat()
         }
-    }
+    })
 }
 
 #[cfg(test)]

@@ -91,10 +91,11 @@ impl Streamable {
             return Err(RequestError::Stale);
         }
         if !response.status().is_success() {
-            return Err(rpc_refusal(refusal(response).await));
+            return Err(rpc_refusal(Box::pin(refusal(response)).await));
         }
         if is_event_stream(&response) {
-            return self.answer_in_stream(id, response).await;
+            // Large: not a part of what every call carries along.
+            return Box::pin(self.answer_in_stream(id, response)).await;
         }
         if !has_media_type(&response, "application/json") {
             let cause = "its answer is neither JSON nor an event stream".to_owned();

@@ -1,14 +1,11 @@
 //! A call that is sound is made: out of the cache, or within the limits by its source.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use serde_json::json;
 use toolcrib_catalogue::{Blame, CallError, Entry};
-use toolcrib_wire::{
-    json::{member, members},
-    modern::unfinished,
-};
+use toolcrib_wire::json::{Rare, member, members};
 
 use super::{ask, failed, own, promised, unknown};
 use crate::{
@@ -20,6 +17,7 @@ use crate::{
         cache::{CacheRule, Found, Key, Lead},
         limits::{Asks, Limited, Permit},
         repeats::{Ending, RepeatKey},
+        results::Shape,
     },
     keeping::Large,
     snapshot::Snapshot,
@@ -92,12 +90,13 @@ pub(super) async fn make(
         }
     };
     drop(permit);
-    story.answered(&result);
+    let shape = Shape::of(&result);
+    story.ended_with(shape.is_error);
     let result = match aside {
-        None => promised(gateway.rules().results, name, standing, result),
+        None => promised(gateway.rules().results, name, standing, &shape, result),
         Some(_) => result,
     };
-    let is_open = unfinished(&result).is_some();
+    let is_open = shape.is_open;
     let fits = aside.is_none() && limit.is_none_or(|it| result.len() <= it);
     if let Some((lead, rule)) = lead {
         settle(lead, rule, &result, fits && !is_open, gateway.rules().cache.size);
@@ -226,9 +225,9 @@ fn refusal(name: &str, limited: &Limited) -> Bytes {
 
 /// The seconds to wait that a result speaks of, where a call was not let in: rounded up, for a header.
 pub(crate) fn wait(result: &[u8]) -> Option<u64> {
-    let meta = Some(result).filter(|it| it.len() < MOST_REFUSED)?;
-    let meta = &meta[member(meta, "_meta")?];
-    let seconds: f64 = serde_json::from_slice(&meta[member(meta, RETRY_AFTER)?]).ok()?;
+    static WAIT: LazyLock<Rare> = LazyLock::new(|| Rare::new(RETRY_AFTER));
+    let result = Some(result).filter(|it| it.len() < MOST_REFUSED)?;
+    let seconds: f64 = serde_json::from_slice(&result[WAIT.in_meta(result)?]).ok()?;
     (0.0..1e9).contains(&seconds).then_some(seconds.ceil() as u64)
 }
 

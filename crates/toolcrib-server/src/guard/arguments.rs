@@ -5,31 +5,37 @@ use std::{ops::Range, sync::Arc};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use toolcrib_catalogue::{Checked, Faults, Json, Look};
-use toolcrib_wire::json::{member, members};
+use toolcrib_wire::json::members;
 
 /// Larger arguments are checked elsewhere, so that nobody waits for it who did not send them.
 const SMALL: usize = 64 * 1024;
 
-/// Holds the arguments in `params` against the tool's schema. What comes back are the params to send: the same,
+/// Holds the arguments, which stand there in `params`, against the tool's schema. What comes back are the params to send: the same,
 /// or with what was harmlessly wrong put right, where the group wants that.
 pub(crate) async fn checked(
     look: &Arc<Look>,
     params: Bytes,
+    at: Option<Range<usize>>,
     repairs: bool,
 ) -> Result<Bytes, Faults> {
     if params.len() <= SMALL {
-        return check(look, params, repairs);
+        return check(look, params, at, repairs);
     }
     let look = Arc::clone(look);
     let kept = params.clone();
-    let checked = tokio::task::spawn_blocking(move || check(&look, params, repairs)).await;
+    let checked = tokio::task::spawn_blocking(move || check(&look, params, at, repairs)).await;
     // A check cannot panic; if it did, the tool's own checks would be the next to look.
     checked.unwrap_or(Ok(kept))
 }
 
-fn check(look: &Look, params: Bytes, repairs: bool) -> Result<Bytes, Faults> {
+fn check(
+    look: &Look,
+    params: Bytes,
+    at: Option<Range<usize>>,
+    repairs: bool,
+) -> Result<Bytes, Faults> {
     let Checked::Strict(validator) = &look.input else { return Ok(params) };
-    let at = member(&params, "arguments").filter(|at| params[at.clone()].first() == Some(&b'{'));
+    let at = at.filter(|at| params[at.clone()].first() == Some(&b'{'));
     let arguments = match &at {
         Some(at) => Json::from_scanned(params.slice(at.clone())),
         None => Json::empty_object(),

@@ -8,7 +8,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
 
@@ -16,7 +16,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use toolcrib_catalogue::lock::ToolHash;
-use toolcrib_wire::{RpcError, json::member};
+use toolcrib_wire::{
+    RpcError,
+    json::{Rare, member},
+};
 
 use crate::access::Caller;
 
@@ -128,8 +131,8 @@ impl RepeatKey {
 
     /// The key among the params of a request, if there is one.
     pub(crate) fn of_params(params: &[u8]) -> Result<Option<Self>, String> {
-        let Some(meta) = member(params, "_meta").map(|at| &params[at]) else { return Ok(None) };
-        let Some(key) = member(meta, META_KEY).map(|at| &meta[at]) else { return Ok(None) };
+        static KEY: LazyLock<Rare> = LazyLock::new(|| Rare::new(META_KEY));
+        let Some(key) = KEY.in_meta(params).map(|at| &params[at]) else { return Ok(None) };
         match serde_json::from_slice::<String>(key) {
             Ok(key) => Self::read(&key).map(Some),
             Err(_) => Err(format!("`{META_KEY}` must be a string")),

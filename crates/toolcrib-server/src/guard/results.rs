@@ -1,18 +1,42 @@
 //! Whether a structured result is what its tool promised.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use serde_json::Value;
 use toolcrib_catalogue::{Checked, Json, Look};
-use toolcrib_wire::json::{member, members};
+use toolcrib_wire::json::{members, pick, string};
+
+/// What a result says of itself, read on one way through it.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    /// It is not the end: the server asks for something first.
+    pub(crate) is_open: bool,
+    /// The tool failed.
+    pub(crate) is_error: bool,
+    structure: Option<Range<usize>>,
+}
+
+impl Shape {
+    pub(crate) fn of(result: &[u8]) -> Self {
+        let keys = ["resultType", "isError", "structuredContent"];
+        let [kind, error, structure] = pick(result, keys);
+        let kind = kind.map(|at| &result[at]);
+        Self {
+            is_open: kind.is_some_and(|it| string(it).as_deref() != Some("complete")),
+            is_error: error.is_some_and(|at| &result[at] == b"true"),
+            structure,
+        }
+    }
+}
 
 /// What is wrong with a result, if its tool promised a structure and something is.
-pub(crate) fn fault(look: &Look, result: &Bytes) -> Option<String> {
+pub(crate) fn fault(look: &Look, shape: &Shape, result: &Bytes) -> Option<String> {
     let Some(Checked::Strict(validator)) = &look.output else { return None };
-    let is_error = member(result, "isError").is_some_and(|at| &result[at] == b"true");
-    if is_error {
+    if shape.is_error {
         return None;
     }
-    let Some(at) = member(result, "structuredContent") else {
+    let Some(at) = shape.structure.clone() else {
         return Some("The result has no structured content, which the tool promises".to_owned());
     };
     let checked = validator.check_output(&Json::from_scanned(result.slice(at)));
@@ -64,7 +88,7 @@ mod tests {
         let tool = Arc::new(Tool::read(Json::parse(raw).unwrap()).unwrap());
         let look = Look::at(&tool, OnFault::RefuseRemote);
         let result = Bytes::copy_from_slice(result.as_bytes());
-        let found = fault(&look, &result);
+        let found = fault(&look, &Shape::of(&result), &result);
         assert_eq!(found.as_deref(), expected);
     }
 

@@ -60,7 +60,11 @@ impl Story {
 
     /// There is a result.
     pub(crate) fn answered(&mut self, result: &[u8]) {
-        let failed = member(result, "isError").is_some_and(|at| &result[at] == b"true");
+        self.ended_with(member(result, "isError").is_some_and(|at| &result[at] == b"true"));
+    }
+
+    /// There is a result, and it says so or so of itself.
+    pub(crate) fn ended_with(&mut self, failed: bool) {
         self.ended = if failed { Ended::ToolError } else { Ended::Well };
         self.blame = failed.then_some(Blame::Upstream);
     }

@@ -1,6 +1,7 @@
 //! Tells of a call when it has ended, however it did: also one whose caller did not wait for it.
 
 use std::{
+    ops::Range,
     sync::{Arc, atomic::Ordering},
     time::Instant,
 };
@@ -30,6 +31,7 @@ pub(crate) struct Telling {
     caller: Caller,
     tool: String,
     params: Bytes,
+    arguments: Option<Range<usize>>,
     begin: Instant,
     told: bool,
 }
@@ -44,6 +46,7 @@ impl Telling {
             caller: asked.caller.clone(),
             tool: String::new(),
             params: asked.params.clone().unwrap_or_default(),
+            arguments: None,
             begin: Instant::now(),
             told: false,
         }
@@ -59,10 +62,14 @@ impl Telling {
     }
 
     /// It is known what is called.
-    pub(crate) fn calls(&mut self, tool: &str, params: &Bytes) {
+    pub(crate) fn calls(&mut self, tool: &str, params: &Bytes, arguments: Option<Range<usize>>) {
         // A name of megabytes is not kept.
-        self.tool = tool.chars().take(201).collect();
+        self.tool = match tool.len() {
+            0..=200 => tool.to_owned(),
+            _ => tool.chars().take(201).collect(),
+        };
         self.params = params.clone();
+        self.arguments = arguments;
     }
 
     /// The call has ended. The answer goes out when its record is safe, where that is asked for.
@@ -112,8 +119,8 @@ impl Telling {
     fn tell(&self, cause: Option<&str>, size: usize, result: &[u8]) -> Option<Receipt> {
         let audit = self.audit.as_ref()?;
         let story = &self.story;
-        let arguments = member(&self.params, "arguments").map(|at| &self.params[at]);
-        let arguments = arguments.unwrap_or(b"{}");
+        let arguments = self.arguments.clone().or_else(|| member(&self.params, "arguments"));
+        let arguments = arguments.map_or(&b"{}"[..], |at| &self.params[at]);
         let (given, got) = (audit.arguments(arguments), audit.result(result));
         let trace = trace(&self.params).into_iter().find(|(key, _)| *key == "traceparent");
         let trace = trace.map(|(_, it)| it).filter(|it| is_trace(it));

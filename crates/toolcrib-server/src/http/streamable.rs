@@ -66,7 +66,8 @@ impl Door {
         body: Bytes,
     ) -> Response<Body> {
         if body.trim_ascii_start().first() == Some(&b'[') {
-            return self.batch(caller, headers, &body).await;
+            // Rare, and large: not a part of what every call carries along.
+            return Box::pin(self.batch(caller, headers, &body)).await;
         }
         match Frame::read(&body) {
             Ok(Frame::Request { id, method, mut params }) => {
@@ -306,7 +307,13 @@ fn accepts(headers: &HeaderMap) -> bool {
 /// What a client says that takes a stream.
 const STREAMS: &[&str] = &["text/event-stream", "text/*", "*/*"];
 
+/// What nearly every client says.
+const USUAL: &[u8] = b"application/json, text/event-stream";
+
 fn takes(headers: &HeaderMap, ours: &[&str]) -> bool {
+    if headers.get(http::header::ACCEPT).is_some_and(|it| it.as_bytes() == USUAL) {
+        return true;
+    }
     let values = headers.get_all(http::header::ACCEPT).iter();
     values.filter_map(|it| it.to_str().ok()).flat_map(|it| it.split(',')).any(|it| {
         let media_type = it.split(';').next().unwrap_or_default().trim();

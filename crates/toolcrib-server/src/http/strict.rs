@@ -66,9 +66,14 @@ impl Framing {
                 at += skipped;
                 continue;
             }
-            let end = rest.iter().position(|it| *it == b'\n');
+            let end = memchr::memchr(b'\n', rest);
             let piece = end.map_or(rest, |end| &rest[..=end]);
             at += piece.len();
+            if end.is_some() && self.line.is_empty() {
+                let plain = piece.strip_suffix(b"\r\n").and_then(|it| self.read(it));
+                plain.ok_or(at - 1)?;
+                continue;
+            }
             self.line.extend_from_slice(piece);
             if end.is_some() {
                 let mut line = std::mem::take(&mut self.line);
@@ -108,12 +113,12 @@ impl Framing {
     }
 
     fn read_header(&mut self, line: &[u8]) -> Option<()> {
-        let (name, value) = line.split_at(line.iter().position(|it| *it == b':')?);
-        let value = value[1..].trim_ascii();
+        let (name, value) = line.split_at(memchr::memchr(b':', line)?);
         let sized = name.eq_ignore_ascii_case(b"content-length");
         if !sized && !name.eq_ignore_ascii_case(b"transfer-encoding") {
             return Some(());
         }
+        let value = value[1..].trim_ascii();
         if self.chunked || self.length.is_some() {
             return None;
         }
