@@ -63,9 +63,7 @@ pub struct ToolPin {
     pub definition: Option<Box<str>>,
 }
 
-/// The hash of a tool's definition: BLAKE3 over the canonical form of its `name`, `title`,
-/// `description`, `inputSchema`, `outputSchema`, `annotations`, `icons` and `_meta`, as its source gave
-/// them. In canonical form keys are sorted by their bytes, there is no white space, texts have no more
+/// The hash of a tool's definition: BLAKE3 over the canonical form of all of it, as its source gave it. In canonical form keys are sorted by their bytes, there is no white space, texts have no more
 /// escapes than they need, and numbers stay as they were written.
 ///
 /// ```

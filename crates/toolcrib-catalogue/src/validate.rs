@@ -23,6 +23,7 @@ pub(crate) mod given;
 pub(crate) mod number;
 pub(crate) mod plan;
 mod format;
+mod dialect;
 mod compile;
 mod run;
 mod objects;

@@ -9,6 +9,7 @@ mod error;
 mod backoff;
 mod listing;
 mod memory;
+mod bar;
 mod connection;
 mod aside;
 mod calling;

@@ -13,18 +13,6 @@ use crate::Tool;
 /// Nothing that came over the wire is deeper.
 const MAX_DEPTH: usize = 128;
 
-/// The members of a definition that are pinned.
-const COVERED: [&str; 8] = [
-    "_meta",
-    "annotations",
-    "description",
-    "icons",
-    "inputSchema",
-    "name",
-    "outputSchema",
-    "title",
-];
-
 /// The hash of a definition. All 256 bits are kept: a server that means ill writes both the definition
 /// that is accepted and the one that follows, and could find two that share half a hash.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -67,10 +55,9 @@ impl fmt::Debug for ToolHash {
     }
 }
 
-/// The canonical form of what is pinned of a tool; none where it is nested too deep.
+/// The canonical form of a tool, all of it, since all of it goes on to clients; none where it is nested too deep.
 pub(super) fn definition(tool: &Tool) -> Option<String> {
-    let Node::Object(mut members) = Node::read(tool.raw.as_str())? else { return None };
-    members.retain(|(key, _)| COVERED.contains(&&**key));
+    let Node::Object(members) = Node::read(tool.raw.as_str())? else { return None };
     let mut text = String::with_capacity(tool.raw.as_str().len());
     Node::Object(members).push(&mut text, Ink::Canonical);
     Some(text)

@@ -14,6 +14,10 @@ use crate::Tool;
 /// makes up new names forever must not fill the memory.
 const MAX_LATER: usize = 20_000;
 
+/// How many bytes of definitions it remembers of one source, so that a change can be told in words. Of the rest it
+/// knows the hashes alone.
+const MAX_KEPT: usize = 4 << 20;
+
 /// What happens to a tool that is not what was accepted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Pins {
@@ -60,7 +64,8 @@ pub struct Seen {
 
 #[derive(Debug)]
 struct SeenTool {
-    tool: Arc<Tool>,
+    /// The definition, where there was room for it.
+    tool: Option<Arc<Tool>>,
     hash: ToolHash,
     /// Whether it stood in the first list.
     first: bool,
@@ -98,6 +103,8 @@ impl Pinned {
     pub fn verdict_on_way(&self, place: &Place, way: &Way) -> Verdict {
         match self.ways.get(place) {
             Some(before) => verdict(Some(before), &way.hash()),
+            // The part that cannot be read may have pinned it.
+            None if self.torn && !self.sources.contains_key(place) => Verdict::New,
             None => Verdict::Unpinned,
         }
     }
@@ -118,8 +125,12 @@ impl Seen {
     pub fn look(&mut self, place: &Place, tools: &[(Arc<Tool>, ToolHash)]) -> Vec<Change> {
         let Some(seen) = self.sources.get_mut(place) else {
             let mut seen = HashMap::with_capacity(tools.len());
+            let mut room = MAX_KEPT;
             for (tool, hash) in tools {
-                let it = || SeenTool::new(tool, hash, true);
+                let size = tool.raw.as_bytes().len();
+                let fits = size <= room;
+                room -= if fits { size } else { 0 };
+                let it = || SeenTool::new(Some(tool).filter(|_| fits), hash, true);
                 seen.entry(tool.name.as_str().into()).or_insert_with(it);
             }
             self.sources.insert(place.clone(), seen);
@@ -135,7 +146,8 @@ impl Seen {
                 changes.push(Change::new_tool(place, tool, *hash));
                 if later < MAX_LATER {
                     later += 1;
-                    seen.insert(tool.name.as_str().into(), SeenTool::new(tool, hash, false));
+                    // Nobody has accepted it, so nobody needs to hear what it was before.
+                    seen.insert(tool.name.as_str().into(), SeenTool::new(None, hash, false));
                 }
             }
         }
@@ -160,8 +172,8 @@ impl Seen {
 }
 
 impl SeenTool {
-    fn new(tool: &Arc<Tool>, hash: &ToolHash, first: bool) -> Self {
-        Self { tool: Arc::clone(tool), hash: *hash, first, told: *hash }
+    fn new(tool: Option<&Arc<Tool>>, hash: &ToolHash, first: bool) -> Self {
+        Self { tool: tool.cloned(), hash: *hash, first, told: *hash }
     }
 
     fn look(&mut self, place: &Place, tool: &Tool, hash: &ToolHash) -> Option<Change> {
@@ -170,8 +182,14 @@ impl SeenTool {
         }
         self.told = *hash;
         // Back to what it was: nothing to tell.
-        (self.hash != *hash)
-            .then(|| Change::changed_tool(place, &ToolPin::new(&self.tool), tool, *hash))
+        if self.hash == *hash {
+            return None;
+        }
+        let before = match &self.tool {
+            Some(before) => ToolPin::new(before),
+            None => ToolPin { hash: self.hash, definition: None },
+        };
+        Some(Change::changed_tool(place, &before, tool, *hash))
     }
 }
 

@@ -1,14 +1,18 @@
 //! How a server is started or reached: pinned too, since who changes the command needs no tool.
 //!
 //! The lock is meant for git, so a [`Way`] holds names of variables and headers and never their values.
-//! Arguments and addresses are pinned as they stand in `mcp.json`, but for what may be a secret in them,
-//! which becomes `****` here, whoever made the way.
+//! Arguments and addresses are pinned as they stand in `mcp.json`. What is a secret there, by the name it stands
+//! under or by its looks, becomes `****` and a hash: it must not be read, and must not change unseen either.
+//! In doubt it is no secret, since a command that nobody can read is none that anybody can accept.
 
 use std::collections::BTreeMap;
 
 use super::canonical::{Ink, Node, ToolHash, push_text};
 
 const MASK: &str = "****";
+
+/// How often a secret is hashed. Whoever has the lock can try what it might be; this makes each try slow.
+const ROUNDS: usize = 1 << 14;
 
 /// Words in the name of an option, a variable or a header whose value nobody should see.
 const SECRET_WORDS: [&str; 17] = [
@@ -53,11 +57,10 @@ const TOKEN_STARTS: [&str; 13] = [
 /// ```
 /// use toolcrib_catalogue::lock::Way;
 ///
-/// let way = Way::process("docker", ["run", "-e", "API_KEY=abc", "image"]).variables(["HOME"]);
-/// assert_eq!(
-///     way.to_string(),
-///     r#"{"args":["run","-e","API_KEY=****","image"],"command":"docker","env":["HOME"],"transport":"stdio"}"#,
-/// );
+/// let way = |key: &str| Way::process("docker", ["run", "-e", &format!("API_KEY={key}"), "image"]);
+/// assert!(way("abc").to_string().starts_with(r#"{"args":["run","-e","API_KEY=****"#));
+/// assert!(!way("abc").to_string().contains("abc"));
+/// assert_ne!(way("abc").hash(), way("xyz").hash());
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Way {
@@ -152,30 +155,17 @@ impl std::fmt::Display for Way {
     }
 }
 
-/// What the next argument is, by the one before it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Plain,
-    /// A secret.
-    Value,
-    /// `NAME=value` or `Name: value`.
-    Pair,
-}
-
 fn veil_args(args: &[&str]) -> Vec<String> {
-    let mut next = Next::Plain;
+    // The option that the next argument is the value of, where it names a secret.
+    let mut option = None;
     let mut veiled = Vec::with_capacity(args.len());
     for arg in args {
-        veiled.push(match next {
-            Next::Value if !arg.starts_with("--") => MASK.to_owned(),
-            Next::Pair => veil_pair(arg, true),
-            Next::Value | Next::Plain => veil_arg(arg),
+        veiled.push(match option {
+            Some(name) if !arg.starts_with("--") => veil(name, arg),
+            _ => veil_arg(arg),
         });
-        next = match *arg {
-            "-e" | "--env" | "-H" | "--header" => Next::Pair,
-            _ if arg.starts_with('-') && !arg.contains('=') && sounds_secret(arg) => Next::Value,
-            _ => Next::Plain,
-        };
+        let named = arg.starts_with('-') && !arg.contains('=') && sounds_secret(arg);
+        option = named.then_some(*arg);
     }
     veiled
 }
@@ -183,56 +173,89 @@ fn veil_args(args: &[&str]) -> Vec<String> {
 fn veil_arg(arg: &str) -> String {
     for option in ["--env=", "--header="] {
         if let Some(pair) = arg.strip_prefix(option) {
-            return format!("{option}{}", veil_pair(pair, true));
+            return format!("{option}{}", veil_pair(pair));
         }
     }
-    if let Some((name, value)) = arg.split_once('=').filter(|(name, _)| !name.contains(':')) {
-        if value.contains("://") && !sounds_secret(name) {
-            return format!("{name}={}", veil_url(value));
+    match arg.split_once('=').filter(|(name, _)| is_name(name)) {
+        Some((name, value)) if is_url(value) && !sounds_secret(name) => {
+            format!("{name}={}", veil_url(value))
         }
-        return veil_pair(arg, false);
+        None if is_url(arg) => veil_url(arg),
+        _ => veil_pair(arg),
     }
-    if arg.contains("://") { veil_url(arg) } else { veil_pair(arg, false) }
 }
 
-/// Hides the value of `NAME=value` or `Name: value`, always or where the name sounds like a secret.
-fn veil_pair(arg: &str, always: bool) -> String {
-    let Some(place) = arg.find(['=', ':']) else { return veil_word(arg) };
+/// Whether a text is an address, and not merely speaks of one.
+fn is_url(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| is_name(scheme))
+        && !text.contains(char::is_whitespace)
+}
+
+/// Hides the value of `NAME=value` or `Name: value` where the name or the value says that it is a secret.
+fn veil_pair(arg: &str) -> String {
+    let place = arg.find(['=', ':']).filter(|it| is_name(&arg[..*it]));
+    let Some(place) = place else { return veil_word("", arg) };
     let (name, value) = arg.split_at(place);
     let separator = &value[..value.len() - value[1..].trim_start().len()];
     let value = &value[separator.len()..];
-    let hide = !value.is_empty() && (always || sounds_secret(name) || is_token(value));
-    if hide { format!("{name}{separator}{MASK}") } else { arg.to_owned() }
+    let value = if sounds_secret(name) { veil(name, value) } else { veil_word(name, value) };
+    format!("{name}{separator}{value}")
 }
 
-fn veil_word(word: &str) -> String {
-    if is_token(word) { MASK.to_owned() } else { word.to_owned() }
+fn veil_word(name: &str, word: &str) -> String {
+    if is_token(word) { veil(name, word) } else { word.to_owned() }
 }
 
-/// The address without user, password, values of the query, fragment, and what looks like a token.
+/// What stands for a secret: nothing of it can be read, and another one has another. A reference to a variable
+/// is no secret, and stands for itself.
+fn veil(name: &str, secret: &str) -> String {
+    if secret.is_empty() || is_reference(secret) {
+        return secret.to_owned();
+    }
+    let salt =
+        blake3::derive_key("toolcrib.lock: a secret in the way to a server", name.as_bytes());
+    let mut hash = blake3::keyed_hash(&salt, secret.as_bytes());
+    for _ in 1..ROUNDS {
+        hash = blake3::keyed_hash(&salt, hash.as_bytes());
+    }
+    format!("{MASK}{:.32}", hash.to_hex().as_str())
+}
+
+/// Whether a text is `${NAME}` and nothing else.
+fn is_reference(text: &str) -> bool {
+    let name = text.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
+    name.is_some_and(|it| it.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_'))
+}
+
+/// The address, with user and password, secrets of the query and what looks like a token hidden.
 fn veil_url(url: &str) -> String {
-    let url = url.split('#').next().unwrap_or_default();
-    let (url, query) = url.split_once('?').unwrap_or((url, ""));
+    let (url, fragment) = url.split_once('#').map_or((url, None), |(it, rest)| (it, Some(rest)));
+    let (url, query) = url.split_once('?').map_or((url, None), |(it, rest)| (it, Some(rest)));
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let host = match host.rsplit_once('@') {
-        Some((_, host)) => format!("{MASK}@{host}"),
+        Some((user, host)) => format!("{}@{host}", veil("user", user)),
         None => host.to_owned(),
     };
-    let path: Vec<String> = path.split('/').map(veil_word).collect();
+    let path: Vec<String> = path.split('/').map(|it| veil_word("", it)).collect();
     let mut veiled = format!("{host}{}", path.join("/"));
     if !scheme.is_empty() {
         veiled = format!("{scheme}://{veiled}");
     }
-    if !query.is_empty() {
-        let pair = |it: &str| match it.split_once('=') {
-            Some((name, _)) => format!("{name}={MASK}"),
-            None => MASK.to_owned(),
-        };
-        let pairs: Vec<String> = query.split('&').map(pair).collect();
+    if let Some(query) = query {
+        let pairs: Vec<String> = query.split('&').map(veil_pair).collect();
         veiled = format!("{veiled}?{}", pairs.join("&"));
     }
-    veiled
+    match fragment {
+        Some(fragment) => format!("{veiled}#{}", veil_word("", fragment)),
+        None => veiled,
+    }
+}
+
+/// Whether a text can be the name of an option, a variable or a header: a line of code cannot.
+fn is_name(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    !text.is_empty() && bytes.iter().all(|it| it.is_ascii_alphanumeric() || b"_-.".contains(it))
 }
 
 fn sounds_secret(name: &str) -> bool {
@@ -240,46 +263,48 @@ fn sounds_secret(name: &str) -> bool {
     words.any(|it| SECRET_WORDS.contains(&it.to_ascii_lowercase().as_str()))
 }
 
-/// Whether a word looks like a token. Names of packages must not: what is hidden is not pinned.
+/// Whether a word looks like a token of a well-known kind. A digest or a revision does not, and neither do other long
+/// words: they say what is run. What looks like something hidden is hidden too, so that it is not taken for it.
 fn is_token(word: &str) -> bool {
-    if TOKEN_STARTS.iter().any(|it| word.len() >= it.len() + 12 && word.starts_with(it)) {
-        return true;
-    }
-    let kinds = [
-        word.bytes().any(|it| it.is_ascii_digit()),
-        word.bytes().any(|it| it.is_ascii_uppercase()),
-        word.bytes().any(|it| it.is_ascii_lowercase()),
-    ];
-    let plain = word.bytes().all(|it| it.is_ascii_alphanumeric());
-    let hex = word.bytes().all(|it| it.is_ascii_hexdigit());
-    word.len() >= 32 && plain && kinds[0] && (hex || (kinds[1] && kinds[2]))
+    let starts = |it: &&str| word.len() >= it.len() + 12 && word.starts_with(*it);
+    word.starts_with(MASK) || TOKEN_STARTS.iter().any(starts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A hash is shown as `#`.
     #[track_caller]
     fn check(args: &[&str], expected: &[&str]) {
-        assert_eq!(veil_args(args), expected);
+        let shown: Vec<String> = veil_args(args).iter().map(|it| without_hashes(it)).collect();
+        assert_eq!(shown, expected);
+    }
+
+    fn without_hashes(text: &str) -> String {
+        let mut parts = text.split(MASK);
+        let mut shown = parts.next().unwrap().to_owned();
+        for part in parts {
+            let (hash, rest) = part.split_at(32);
+            assert!(hash.bytes().all(|it| it.is_ascii_hexdigit()), "{text}");
+            shown.push_str(&format!("#{rest}"));
+        }
+        shown
     }
 
     #[test]
     fn no_argument_carries_a_secret_into_the_lock() {
-        check(&["--api-key", "abc", "--verbose"], &["--api-key", "****", "--verbose"]);
-        check(&["--token=abc", "--path=/x"], &["--token=****", "--path=/x"]);
+        check(&["--api-key", "abc", "--verbose"], &["--api-key", "#", "--verbose"]);
+        check(&["--token=abc", "--path=/x"], &["--token=#", "--path=/x"]);
         check(&["--api-key", "--verbose"], &["--api-key", "--verbose"]);
-        check(&["-e", "PLAIN=abc", "-e", "NAME"], &["-e", "PLAIN=****", "-e", "NAME"]);
-        check(&["--env=A=b"], &["--env=A=****"]);
-        check(
-            &["--header", "Authorization: Bearer abc", "-H", "X-Team: abc"],
-            &["--header", "Authorization: ****", "-H", "X-Team: ****"],
-        );
-        check(&["PASSWORD=abc", "Cookie:abc"], &["PASSWORD=****", "Cookie:****"]);
-        check(&["postgres://me:abc@db/x?sslkey=abc"], &["postgres://****@db/x?sslkey=****"]);
-        check(&["--db=postgres://me:abc@db/x"], &["--db=postgres://****@db/x"]);
-        check(&["ghp_0123456789abcdefghij"], &["****"]);
-        check(&["0123456789abcdef0123456789abcdef"], &["****"]);
+        check(&["-e", "A_TOKEN=abc", "-e", "NAME"], &["-e", "A_TOKEN=#", "-e", "NAME"]);
+        check(&["--env=KEY=b"], &["--env=KEY=#"]);
+        check(&["--header", "Authorization: Bearer abc"], &["--header", "Authorization: #"]);
+        check(&["PASSWORD=abc", "Cookie:abc"], &["PASSWORD=#", "Cookie:#"]);
+        check(&["postgres://me:abc@db/x?ssl-key=abc"], &["postgres://#@db/x?ssl-key=#"]);
+        check(&["--db=postgres://me:abc@db/x"], &["--db=postgres://#@db/x"]);
+        check(&["ghp_0123456789abcdefghij"], &["#"]);
+        check(&["X=ghp_0123456789abcdefghij"], &["X=#"]);
     }
 
     #[test]
@@ -288,22 +313,45 @@ mod tests {
             "@modelcontextprotocol/server-filesystem@2025.1.14",
             "mcp-server-with-a-rather-long-name-and-v2",
             "ghcr.io/github/github-mcp-server:0.1",
+            "image@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+            "--rev",
+            "0123456789abcdef0123456789abcdef01234567",
+            "-e",
+            "const key = 1; require('child_process').exec('curl http://x')",
+            "-e",
+            "PLAIN=abc",
+            "-H",
+            "X-Team: abc",
+            "--token",
+            "${TOKEN}",
             "--author=me",
             "--mount",
             "type=bind,src=/a,dst=/b",
             "C:\\files",
             "-y",
-            "https://example.com/mcp",
+            "https://example.com/mcp?tools=read#part",
         ];
         check(&plain, &plain);
     }
 
     #[test]
+    fn another_secret_is_another_way_and_a_hash_is_none() {
+        let way = |args: &[&str]| veil_args(args).join(" ");
+        assert_ne!(way(&["--token", "abc"]), way(&["--token", "abd"]));
+        assert_ne!(way(&["--token", "abc"]), way(&["--secret", "abc"]).replace("secret", "token"));
+        assert_ne!(way(&["https://a:b@x/"]), way(&["https://a:c@x/"]));
+        let (hidden, shown) = (veil_args(&["ghp_0123456789abcdefghij"]), "ghp_");
+        assert!(!hidden[0].contains(shown));
+        // Who writes what stands in the lock has not written what was accepted.
+        assert_ne!(veil_args(&[&hidden[0]]), hidden);
+    }
+
+    #[test]
     fn an_address_loses_what_may_be_a_secret() {
-        let way = |url: &str| Way::address("http", url).to_string();
+        let way = |url: &str| without_hashes(&Way::address("http", url).to_string());
         insta::assert_snapshot!(
-            way("https://me:abc@x.example:8443/s/0123456789abcdef0123456789abcdef/mcp?key=abc&abc#abc"),
-            @r#"{"transport":"http","url":"https://****@x.example:8443/s/****/mcp?key=****&****"}"#
+            way("https://me:abc@x.example:8443/s/sk-0123456789abcdef/mcp?key=abc&abc#abc"),
+            @r##"{"transport":"http","url":"https://#@x.example:8443/s/#/mcp?key=#&abc#abc"}"##
         );
         insta::assert_snapshot!(way("${BASE}/mcp"), @r#"{"transport":"http","url":"${BASE}/mcp"}"#);
     }

@@ -70,7 +70,15 @@ pub(crate) struct Places<'s> {
     /// By the address of the node in memory, which stays while the schema is read.
     home: HashMap<usize, usize>,
     count: usize,
+    /// References that were met: in which resource, and where.
+    references: Vec<(usize, &'s str, String)>,
 }
+
+/// Keywords that make a reference.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// Keywords under which values stand, in which nothing is a schema.
+const VALUES: [&str; 5] = ["const", "enum", "default", "examples", "example"];
 
 /// The key of a node.
 pub(crate) fn key_of(node: &Given<'_>) -> usize {
@@ -92,9 +100,40 @@ impl<'s> Places<'s> {
             by_uri: HashMap::from_iter([(NOWHERE.to_owned(), 0)]),
             home: HashMap::new(),
             count: 0,
+            references: Vec::new(),
         };
         places.visit(root, 0, 0, &mut String::new())?;
+        places.stay_inside()?;
         Ok(places)
+    }
+
+    /// Refuses what leads outside, also where nothing leads to it: whoever gets the schema from us may follow it.
+    fn stay_inside(&self) -> Result<(), SchemaFault> {
+        for (resource, reference, at) in &self.references {
+            let (uri, _) = uri::resolve(&self.resources[*resource].uri, reference);
+            if !self.by_uri.contains_key(&uri) {
+                return Err(SchemaFault::Remote { at: quoted(at), uri: quoted(&uri) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for references under a keyword that nobody here knows. Only whole addresses count there.
+    fn search(&mut self, node: &'s Given<'s>, resource: usize, at: &str) {
+        for it in node.list().into_iter().flatten() {
+            self.search(it, resource, at);
+        }
+        for (key, value) in node.members().into_iter().flatten() {
+            if VALUES.contains(&&**key) {
+                continue;
+            }
+            match value.text().filter(|_| REFERENCES.contains(&&**key)) {
+                Some(text) if uri::is_whole(text) => {
+                    self.references.push((resource, text, at.to_owned()));
+                }
+                _ => self.search(value, resource, at),
+            }
+        }
     }
 
     /// The dialect that the schema says it is written in, if it says so.
@@ -176,7 +215,11 @@ impl<'s> Places<'s> {
             at.push('/');
             at.push_str(key);
             match holds(key, value, dialect) {
-                Holds::Nothing => {}
+                Holds::Nothing => match value.text().filter(|_| REFERENCES.contains(&&**key)) {
+                    Some(text) => self.references.push((resource, text, at.clone())),
+                    None if VALUES.contains(&&**key) => {}
+                    None => self.search(value, resource, at),
+                },
                 Holds::One => self.visit(value, resource, depth + 1, at)?,
                 Holds::List => {
                     for (index, it) in value.list().into_iter().flatten().enumerate() {

@@ -34,6 +34,12 @@ pub(super) fn resolve(base: &str, reference: &str) -> (String, String) {
     (write(&whole), fragment.to_owned())
 }
 
+/// Whether a reference is an address of its own, whatever it stands under.
+pub(super) fn is_whole(reference: &str) -> bool {
+    let parts = parts(reference.split('#').next().unwrap_or_default());
+    parts.scheme.is_some() || parts.authority.is_some()
+}
+
 /// A fragment with its %-escapes read; `None` where they are no text.
 pub(super) fn decoded(fragment: &str) -> Option<String> {
     let bytes = fragment.as_bytes();

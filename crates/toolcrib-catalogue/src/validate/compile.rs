@@ -5,12 +5,11 @@
 use std::{collections::VecDeque, rc::Rc};
 
 use hashbrown::HashMap;
-use jsonschema::error::ValidationErrorKind;
 use regex::{Regex, RegexBuilder};
-use serde_json::Value;
 
 use super::{
     Formats,
+    dialect::dialect,
     format::Format,
     given::{Given, Kind},
     number::Divisor,
@@ -50,44 +49,6 @@ pub(super) fn compile(text: &str, formats: Formats) -> Result<Plan, SchemaFault>
     let plan = compiler.plan;
     admit(&plan)?;
     Ok(plan)
-}
-
-/// The dialect that a schema declares. One that declares none and is not well formed today may be
-/// so in an older one: generators still write them.
-fn dialect(root: &Given<'_>) -> Result<Dialect, SchemaFault> {
-    let declared = Places::declared(root, "")?;
-    // Whether the schema is too deep to be looked at is seen first.
-    Places::find(root, declared.unwrap_or(Dialect::Draft2020))?;
-    let value = root.to_value();
-    if let Some(dialect) = declared {
-        return well_formed(&value, dialect).map(|()| dialect);
-    }
-    let fault = match well_formed(&value, Dialect::Draft2020) {
-        Ok(()) => return Ok(Dialect::Draft2020),
-        Err(fault) => fault,
-    };
-    let older = [Dialect::Draft7, Dialect::Draft4];
-    older.into_iter().find(|it| well_formed(&value, *it).is_ok()).ok_or(fault)
-}
-
-fn well_formed(schema: &Value, dialect: Dialect) -> Result<(), SchemaFault> {
-    use jsonschema::{draft4, draft6, draft7, draft201909, draft202012};
-    let result = match dialect {
-        Dialect::Draft4 => draft4::meta::validate(schema),
-        Dialect::Draft6 => draft6::meta::validate(schema),
-        Dialect::Draft7 => draft7::meta::validate(schema),
-        Dialect::Draft2019 => draft201909::meta::validate(schema),
-        Dialect::Draft2020 => draft202012::meta::validate(schema),
-    };
-    result.map_err(|error| SchemaFault::Malformed {
-        at: quoted(error.instance_path().as_str()),
-        why: match error.kind() {
-            ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
-                format!("`{}` cannot stand there", quoted(&error.instance().to_string()))
-            }
-            _ => quoted(&error.to_string()),
-        },
-    })
 }
 
 struct Compiler<'p, 's> {
@@ -424,12 +385,15 @@ impl<'s> Node<'_, 's> {
         }
     }
 
-    /// A count; `2.0` is one too.
+    /// A count; `2.0` and `2e0` are too.
     fn count(&self, key: &str) -> Option<u64> {
         let text = self.number(key)?;
-        let whole = text.split_once('.').map_or(text, |(whole, _)| whole);
         // One that does not fit is larger than anything that could be counted.
-        (!text.contains(['e', 'E'])).then(|| whole.parse().unwrap_or(u64::MAX))
+        if text.contains(['e', 'E', '-']) {
+            return text.parse::<f64>().ok().map(|it| it as u64);
+        }
+        let whole = text.split_once('.').map_or(text, |(whole, _)| whole);
+        Some(whole.parse().unwrap_or(u64::MAX))
     }
 }
 
@@ -454,14 +418,12 @@ fn numbers(node: &Node<'_, '_>) -> Result<Box<Numbers>, SchemaFault> {
         below: own("exclusiveMaximum"),
         multiple: None,
     };
-    if node.dialect == Dialect::Draft4 {
-        let set = |key| matches!(node.get(key).map(|it| &it.kind), Some(Kind::Bool(true)));
-        if set("exclusiveMinimum") {
-            numbers.above = numbers.minimum.take();
-        }
-        if set("exclusiveMaximum") {
-            numbers.below = numbers.maximum.take();
-        }
+    let set = |key| matches!(node.get(key).map(|it| &it.kind), Some(Kind::Bool(true)));
+    if set("exclusiveMinimum") {
+        numbers.above = numbers.minimum.take();
+    }
+    if set("exclusiveMaximum") {
+        numbers.below = numbers.maximum.take();
     }
     if let Some(text) = node.number("multipleOf") {
         let divisor = Divisor::read(text).ok_or_else(|| SchemaFault::Malformed {

@@ -52,6 +52,28 @@ impl Faults {
         self.exhausted
     }
 
+    /// What is wrong, without anything of the value itself: for logs and records, which outlive the caller.
+    ///
+    /// ```
+    /// use toolcrib_catalogue::{Formats, Json, Validator};
+    ///
+    /// let schema = Json::parse(r#"{"properties":{"password":{"pattern":"^[A-Z]"}}}"#)?;
+    /// let validator = Validator::read(&schema, Formats::Asserted)?;
+    /// let faults = validator.check(&Json::parse(r#"{"password":"hunter2"}"#)?).unwrap_err();
+    /// assert_eq!(faults.discreet(), "The arguments do not fit: `password` must match ^[A-Z] (pattern)");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn discreet(&self) -> String {
+        let list = self.list.iter().map(|it| Fault {
+            found: String::new(),
+            nearest: None,
+            path: it.known_path().to_owned(),
+            ..it.clone()
+        });
+        let list = list.collect();
+        Told { faults: &Self { list, ..*self }, by_parent: true }.to_string()
+    }
+
     pub(super) fn single(subject: &'static str, keyword: &'static str, said: String) -> Self {
         let fault = Fault {
             path: String::new(),
@@ -68,20 +90,37 @@ impl std::error::Error for Faults {}
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.exhausted {
-            let verb = if self.subject.ends_with('s') { "are" } else { "is" };
+        Told { faults: self, by_parent: false }.fmt(f)
+    }
+}
+
+/// Faults in words.
+struct Told<'f> {
+    faults: &'f Faults,
+    /// Whether a member that the schema does not know is told by where it stands, not by its name.
+    by_parent: bool,
+}
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Faults { subject, list, more, exhausted } = self.faults;
+        if *exhausted {
+            let verb = if subject.ends_with('s') { "are" } else { "is" };
             let why = "too large, or nested too deep, to be checked against the schema";
-            return write!(f, "The {} {verb} {why}", self.subject);
+            return write!(f, "The {subject} {verb} {why}");
         }
-        write!(f, "The {} do", self.subject)?;
-        f.write_str(if self.subject.ends_with('s') { " not fit: " } else { "es not fit: " })?;
-        for (index, fault) in self.list.iter().enumerate() {
+        write!(f, "The {subject} do")?;
+        f.write_str(if subject.ends_with('s') { " not fit: " } else { "es not fit: " })?;
+        for (index, fault) in list.iter().enumerate() {
             if index > 0 {
                 f.write_str("; ")?;
             }
-            fault.write(f, self.subject)?;
+            match self.by_parent && fault.is_about_a_name() {
+                true => fault.write_nameless(f, subject)?,
+                false => fault.write(f, subject)?,
+            }
         }
-        match self.more {
+        match more {
             0 => Ok(()),
             more => write!(f, "; and {more} more"),
         }
@@ -111,11 +150,36 @@ impl Fault {
         if self.path.is_empty() { said } else { format!("{}: {said}", self.path) }
     }
 
-    fn write(&self, f: &mut fmt::Formatter<'_>, subject: &str) -> fmt::Result {
-        let place = match self.path.is_empty() {
+    /// Whether the last step of its path is a name that whoever sent the value chose.
+    fn is_about_a_name(&self) -> bool {
+        matches!(self.keyword, "additionalProperties" | "unevaluatedProperties" | "propertyNames")
+    }
+
+    /// Its path, without the name that it is about.
+    fn known_path(&self) -> &str {
+        match self.path.rsplit_once('/') {
+            Some((parent, _)) if self.is_about_a_name() => parent,
+            _ => &self.path,
+        }
+    }
+
+    fn place(&self, subject: &str) -> String {
+        match self.path.is_empty() {
             true => format!("the {subject}"),
             false => format!("`{}`", dotted(&self.path)),
-        };
+        }
+    }
+
+    fn write_nameless(&self, f: &mut fmt::Formatter<'_>, subject: &str) -> fmt::Result {
+        let (place, Self { keyword, expected, .. }) = (self.place(subject), self);
+        match *keyword {
+            "propertyNames" => write!(f, "a name in {place} must {expected} ({keyword})"),
+            _ => write!(f, "there is something unknown in {place} ({keyword}){expected}"),
+        }
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, subject: &str) -> fmt::Result {
+        let place = self.place(subject);
         let nearest = self.nearest.as_deref();
         match (self.keyword, nearest) {
             ("json" | "budget", _) => f.write_str(&self.expected),

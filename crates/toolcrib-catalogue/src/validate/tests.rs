@@ -334,6 +334,22 @@ fn older_dialects_are_read_as_such() {
         (r#"{"items":[{"type":"string"}],"additionalItems":false}"#, r#"["a",1]"#, false),
         (r#"{"items":[{"type":"string"}],"additionalItems":false}"#, r#"["a"]"#, true),
         (r#"{"minimum":1,"exclusiveMinimum":true}"#, "1", false),
+        // One flag of draft 4 does not make the rest draft 4, in which there is no `const`.
+        (
+            r#"{"properties":{"a":{"minimum":1,"exclusiveMinimum":true},"b":{"const":1}}}"#,
+            r#"{"b":2}"#,
+            false,
+        ),
+        (
+            r#"{"properties":{"a":{"minimum":1,"exclusiveMinimum":true},"b":{"const":1}}}"#,
+            r#"{"a":1}"#,
+            false,
+        ),
+        // Counts, however they are written.
+        (r#"{"maxLength":1e0}"#, r#""ab""#, false),
+        (r#"{"maxItems":0.1E1}"#, "[1,2]", false),
+        (r#"{"maxItems":2e0}"#, "[1,2]", true),
+        (r#"{"minLength":-0}"#, r#""""#, true),
         (
             r#"{"$schema":"http://json-schema.org/draft-04/schema#","maximum":1,"exclusiveMaximum":true}"#,
             "1",
@@ -411,4 +427,33 @@ fn repairs_touch_only_what_is_wrong() {
 fn output_is_checked_alike() {
     let schema = validator(r#"{"properties":{"rows":{"type":"integer"}},"required":["rows"]}"#);
     insta::assert_snapshot!(schema.check_output(&json("{}")).unwrap_err(), @"The result does not fit: `rows` is missing (required)");
+}
+
+/// Whoever gets the schema from us may follow what we do not.
+#[test]
+fn nothing_leads_outside_wherever_it_stands() {
+    let away = r#""$ref":"http://127.0.0.1:9/x""#;
+    for schema in [
+        format!(r#"{{"$defs":{{"unused":{{{away}}}}}}}"#),
+        format!(r#"{{"contentSchema":{{{away}}}}}"#),
+        format!(r#"{{"dependencies":{{"a":{{{away}}}}}}}"#),
+        format!(r#"{{"x-own":[{{"deep":{{{away}}}}}]}}"#),
+        r#"{"$defs":{"a":{"$dynamicRef":"file:///etc/passwd"}}}"#.to_owned(),
+        r#"{"$defs":{"a":{"$ref":"other.json"}}}"#.to_owned(),
+        r##"{"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/a",
+            "properties":{"b":{"$ref":"http://127.0.0.1:9/x"}},"definitions":{"a":{}}}"##
+            .to_owned(),
+    ] {
+        let found = Validator::read(&json(&schema), Formats::Asserted);
+        assert!(found.is_err_and(|it| it.is_remote()), "{schema}");
+    }
+    for schema in [
+        format!(r#"{{"const":{{{away}}}}}"#),
+        format!(r#"{{"enum":[{{{away}}}],"default":{{{away}}},"examples":[{{{away}}}]}}"#),
+        r#"{"properties":{"$ref":{"type":"string"}}}"#.to_owned(),
+        r#"{"x-own":{"$ref":"Name"}}"#.to_owned(),
+        r#"{"$id":"http://a/b","$defs":{"c":{"$id":"c"},"d":{"$ref":"http://a/c"}}}"#.to_owned(),
+    ] {
+        assert!(Validator::read(&json(&schema), Formats::Asserted).is_ok(), "{schema}");
+    }
 }

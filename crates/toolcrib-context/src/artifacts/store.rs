@@ -12,7 +12,7 @@ use std::{
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use parking_lot::Mutex;
@@ -201,6 +201,8 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) index: Mutex<Index>,
     writable: bool,
+    /// When expired ones were last taken away.
+    swept: Mutex<Option<Instant>>,
 }
 
 impl Store {
@@ -251,7 +253,8 @@ impl Store {
         }
         said.extend(found.foreign.iter().map(|it| format!("`{it}` is not ours: left alone")));
         let index = Mutex::new(index);
-        let shared = Shared { folder: folder.to_owned(), limits, index, writable };
+        let shared =
+            Shared { folder: folder.to_owned(), limits, index, writable, swept: Mutex::default() };
         Ok((Self { shared: Arc::new(shared) }, said))
     }
 
@@ -383,6 +386,10 @@ impl Store {
 /// So many, or one of a hundred, go at a time.
 const SWEPT: usize = 100;
 
+/// How long whoever stores something leaves it at that: else a clock that jumped would take a hundred with every
+/// result.
+const BETWEEN: Duration = Duration::from_secs(60);
+
 impl Shared {
     pub(super) fn data(&self, id: &ArtifactId) -> PathBuf {
         self.folder.join(format!("{id}.data"))
@@ -392,7 +399,16 @@ impl Shared {
         self.folder.join(format!("{id}.json"))
     }
 
+    /// Takes away what has expired, unless that was done a moment ago.
+    pub(super) fn sweep_in_passing(&self) {
+        let due = self.swept.lock().is_none_or(|it| BETWEEN < it.elapsed());
+        if due {
+            self.sweep(SystemTime::now());
+        }
+    }
+
     pub(super) fn sweep(&self, now: SystemTime) -> usize {
+        *self.swept.lock() = Some(Instant::now());
         let mut index = self.index.lock();
         // A clock that jumps must not take everything at once; what has expired is not found meanwhile.
         let most = (index.iter().count() / 100).max(SWEPT);

@@ -86,9 +86,13 @@ impl Writer {
         file.sync_all()?;
         drop(file);
         // What has expired is in nobody's way.
-        self.shared.sweep(SystemTime::now());
+        self.shared.sweep_in_passing();
         let (owner, size) = (self.artifact.owner.clone(), self.artifact.size_bytes);
-        let victims = self.shared.index.lock().reserve(&self.artifact, &self.shared.limits)?;
+        let reserve = || self.shared.index.lock().reserve(&self.artifact, &self.shared.limits);
+        let victims = match reserve() {
+            Err(StoreError::Full { .. }) if 0 < self.shared.sweep(SystemTime::now()) => reserve(),
+            reserved => reserved,
+        }?;
         for victim in victims {
             // What cannot be removed now is tried again when the store is opened next.
             self.shared.erase(&victim.id).ok();

@@ -11,6 +11,7 @@ use toolcrib_catalogue::{
 use toolcrib_wire::{Identity, Reaper, Spool};
 
 use super::{
+    bar::Bar,
     config::{Isolation, ServerConfig},
     connection::Connection,
     env::Lookup,
@@ -57,6 +58,7 @@ pub struct Client {
 struct Registered {
     config: ServerConfig,
     connection: Option<Arc<Connection>>,
+    bar: Arc<Bar>,
 }
 
 /// What all servers of a client share.
@@ -160,7 +162,7 @@ impl Client {
     /// Registers a server. One of the same name is replaced, and disconnected if it was connected.
     pub fn add_server(&self, config: ServerConfig) -> Result<(), ClientError> {
         config.validate()?;
-        let added = Registered { config, connection: None };
+        let added = Registered { config, connection: None, bar: Arc::default() };
         let mut servers = self.servers.lock();
         match servers.iter_mut().find(|it| it.config.name == added.config.name) {
             Some(old) => close(std::mem::replace(old, added)),
@@ -199,9 +201,17 @@ impl Client {
                 Arc::clone(&self.reaper),
                 &self.tasks,
                 self.memory.lock().of(&server.config),
+                Arc::clone(&server.bar),
             ))
         };
         Ok(Arc::clone(server.connection.get_or_insert_with(start)))
+    }
+
+    /// Keeps a server from being started, for this cause, or lets it. One that runs is ended.
+    pub fn bar(&self, name: &str, cause: Option<String>) {
+        if let Some(server) = self.servers.lock().iter().find(|it| it.config.name == name) {
+            server.bar.set(cause);
+        }
     }
 
     /// Takes from a file what servers listed the last time. Connections begun from now on show that

@@ -31,6 +31,7 @@ use toolcrib_wire::{
 
 use super::{
     backoff::Backoff,
+    bar::Bar,
     calling::LONGEST,
     client::ClientOptions,
     config::ServerConfig,
@@ -56,6 +57,8 @@ pub(super) struct Shared {
     pub(super) has_listed: AtomicBool,
     /// Somebody wants the next try now.
     hurry: Notify,
+    /// Whether it may be started at all.
+    pub(super) bar: Arc<Bar>,
     pub(super) own: Arc<Own>,
     pub(super) wishes: Wishes,
     pub(super) stop: CancellationToken,
@@ -112,6 +115,7 @@ impl Connection {
         reaper: Arc<Reaper>,
         tasks: &TaskTracker,
         known: Option<Listed>,
+        bar: Arc<Bar>,
     ) -> Self {
         let masker = config.masker();
         let state = Versioned { state: SourceState::Connecting, version: 0 };
@@ -124,6 +128,7 @@ impl Connection {
             has_listed: AtomicBool::new(known.is_some()),
             listed: ArcSwap::from_pointee(known.unwrap_or_default()),
             hurry: Notify::new(),
+            bar,
             own: Arc::default(),
             wishes: Wishes::default(),
             stop: CancellationToken::new(),
@@ -253,6 +258,7 @@ impl Shared {
         let mut backoff = Backoff::default();
         let mut era = None;
         loop {
+            self.allowed().await;
             let pause = match self.connect(era).await {
                 Err(ConnectError::Ended { on_probe: true, .. }) if era.is_none() => {
                     era = Some(Era::Legacy);
@@ -277,6 +283,18 @@ impl Shared {
             };
             tokio::select! {
                 () = sleep(pause) => {}
+                () = self.hurry.notified() => {}
+            }
+        }
+    }
+
+    /// Waits until the server may be started. Whoever asks for it meanwhile hears why it is not.
+    async fn allowed(&self) {
+        while let Some(cause) = self.bar.cause() {
+            let cure = "if that is what you want, accept it with `toolcrib lock`";
+            self.fail(&cause, Some(cure.to_owned()));
+            tokio::select! {
+                () = self.bar.lifted() => self.enter(SourceState::Connecting),
                 () = self.hurry.notified() => {}
             }
         }
@@ -319,6 +337,11 @@ impl Shared {
         let ending = tokio::select! {
             ending = peer.closed() => ending,
             () = self.follow_changes(peer) => peer.closed().await,
+            cause = self.bar.closed() => {
+                self.peer.store(None);
+                self.fail(&cause, None);
+                return Again::Later;
+            }
         };
         self.peer.store(None);
         if ending.stale {

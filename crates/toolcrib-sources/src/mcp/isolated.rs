@@ -57,7 +57,8 @@ impl Isolated {
     fn start(&self) -> Connection {
         let config = self.front.config().clone();
         let (options, reaper) = (self.options.clone(), Arc::clone(&self.reaper));
-        Connection::start(config, options, reaper, &self.tasks, None)
+        let bar = Arc::clone(&self.front.shared.bar);
+        Connection::start(config, options, reaper, &self.tasks, None, bar)
     }
 
     /// The connection of a visitor; a new one takes the spare.

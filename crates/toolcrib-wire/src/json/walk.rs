@@ -107,8 +107,8 @@ impl Rare {
         Some(meta.start + at.start..meta.start + at.end)
     }
 
-    /// Whether the key stands nowhere: a key can only be written otherwise with a backslash.
-    fn is_absent(&self, text: &[u8]) -> bool {
+    /// Whether the key, or one that has it in it, stands nowhere: it can only be written otherwise with a backslash.
+    pub fn is_absent(&self, text: &[u8]) -> bool {
         self.finder.find(text).is_none() && memchr::memchr(b'\\', text).is_none()
     }
 }

@@ -14,6 +14,10 @@ use std::{
 };
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
+};
 
 use super::{plain, shapes};
 
@@ -22,6 +26,12 @@ pub(super) const MASK: &str = "****";
 
 /// Anything shorter is no secret, and would take half a text with it.
 const SHORTEST_SECRET: usize = 6;
+
+/// A shorter piece of something encoded may be anything.
+const SHORTEST_ENCODED: usize = 8;
+
+/// No token of a known shape is longer, but for keys of many lines.
+const LONGEST_SHAPE: usize = 8 * 1024;
 
 /// How often a text is gone through. Taking one thing out may bring another to light; more than twice is contrived.
 pub(super) const ROUNDS: usize = 8;
@@ -96,6 +106,13 @@ impl Masker {
         masked
     }
 
+    /// So much at the end of a text that was cut off may be the beginning of a secret, which nobody would know.
+    pub fn margin(&self) -> usize {
+        // A form has at most six bytes for one.
+        let longest = self.values().iter().map(|it| 6 * it.len()).max().unwrap_or_default();
+        longest.max(LONGEST_SHAPE)
+    }
+
     fn values(&self) -> &[String] {
         self.0.as_ref().map_or(&[], |it| &it.values)
     }
@@ -137,7 +154,31 @@ fn forms(value: &str) -> Vec<String> {
         quoted,
         value.to_owned(),
     ]);
+    forms.extend(encoded(value));
     forms
+}
+
+/// How a value may be encoded: in hexadecimal, all of it with `%`, and in base64, also as a part of something longer,
+/// such as `user:password`.
+fn encoded(value: &str) -> impl Iterator<Item = String> {
+    let bytes = value.as_bytes();
+    let each =
+        |before: &str| -> String { bytes.iter().map(|it| format!("{before}{it:02x}")).collect() };
+    let hex = ["", "%"].map(each);
+    let upper = hex.each_ref().map(|it| it.to_uppercase());
+    let parts = (0..3).flat_map(move |before: usize| {
+        let whole = [&[0; 2][..before], bytes].concat();
+        // Letters that are of the value alone: none that hold bits of what stands before or after.
+        let begin = (before * 8).div_ceil(6);
+        let end = whole.len() * 8 / 6;
+        let part = move |it: String| it.get(begin..end).map(str::to_owned);
+        [STANDARD_NO_PAD.encode(&whole), URL_SAFE_NO_PAD.encode(&whole)]
+            .into_iter()
+            .filter_map(part)
+    });
+    let parts: Vec<String> = parts.collect();
+    let all = hex.into_iter().chain(upper).chain(parts);
+    all.filter(|it| SHORTEST_ENCODED <= it.len())
 }
 
 /// As JSON writes it, without the quotes.

@@ -8,15 +8,35 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 
 /// Without any of these a name has nothing to do with secrets; most names are decided here.
-const TRACES: [&str; 13] = [
-    "pass", "pwd", "secret", "token", "cred", "auth", "cookie", "key", "jwt", "bearer", "session",
-    "otp", "sid",
+const TRACES: [&str; 18] = [
+    "pass",
+    "pwd",
+    "secret",
+    "token",
+    "cred",
+    "auth",
+    "cookie",
+    "key",
+    "jwt",
+    "bearer",
+    "session",
+    "otp",
+    "sid",
+    "mnemonic",
+    "connection",
+    "dsn",
+    "phrase",
+    "recovery",
 ];
 
 /// Secret, whatever stands before.
-const SECRETS: [&str; 22] = [
+const SECRETS: [&str; 26] = [
     "password",
     "passwords",
+    "passwort",
+    "passkey",
+    "mnemonic",
+    "dsn",
     "passwd",
     "pwd",
     "passphrase",
@@ -165,6 +185,10 @@ const ABOUT: [&str; 57] = [
     "method",
 ];
 
+/// Words that say of what stands before them that this is it.
+const ITSELF: [&str; 10] =
+    ["value", "values", "string", "str", "text", "plain", "plaintext", "raw", "pem", "v"];
+
 /// Whether a value under this name is probably a secret.
 ///
 /// ```
@@ -181,7 +205,17 @@ pub fn names_secret(name: &str) -> bool {
         return false;
     }
     let words = words(name);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+    // `tokenValue` and `privateKeyPem` are what `token` and `private_key` are.
+    let mut found = are_secret(&words);
+    while !found && words.last().is_some_and(|it| ITSELF.contains(it)) {
+        words.pop();
+        found = are_secret(&words);
+    }
+    found
+}
+
+fn are_secret(words: &[&str]) -> bool {
     let Some((&last, before)) = words.split_last() else { return false };
     if ABOUT.contains(&last) {
         return false;
@@ -233,6 +267,10 @@ fn is_pair(last: &str, before: &[&str]) -> bool {
         (Some("pass"), "word" | "words" | "phrase" | "code" | "key")
             | (Some("session"), "id")
             | (Some("auth"), "header" | "data" | "string")
+            | (Some("connection"), "string")
+            | (Some("otp"), "code" | "codes")
+            | (Some("recovery"), "code" | "codes" | "phrase")
+            | (Some("seed"), "phrase")
             | (Some(_), "pass")
     )
 }
@@ -275,7 +313,10 @@ mod tests {
             OPENAI_API_KEY authorization Authorization proxy-authorization cookie Cookie set-cookie setCookie cookies \
             credential credentials aws.credentials private_key privateKey privatekey PRIVATE-KEY access_key \
             secret_access_key secretAccessKey passphrase session_id sessionId SESSIONID Mcp-Session-Id sid jwt \
-            pgpassword PGPASSWORD db_pass csrf_token otp api_tokens signing_key encryptionKey secrets bot_token";
+            pgpassword PGPASSWORD db_pass csrf_token otp api_tokens signing_key encryptionKey secrets bot_token \
+            tokenValue token_string apiKeyValue api_key_value accessTokenV2 privateKeyPem secretValue bearer_value \
+            cookie_value otp_code recovery_codes mnemonic seed_phrase connectionString connection_string dsn passkey \
+            passwort";
         for name in secret.split_whitespace() {
             assert!(names_secret(name), "{name}");
         }
@@ -291,7 +332,8 @@ mod tests {
             cookie_banner cookie_consent session sessions session_name sidebar inside side username user id name \
             prompt_tokens completion_tokens input_tokens max_output_tokens cached_tokens tokenizer tokenize \
             idempotency_key foreign_key object_key s3_key cache_key key_id auth_method auth_url keyword keywords \
-            broken discretion credit accredited residence startToken stop_token syncToken token_url key_name";
+            broken discretion credit accredited residence startToken stop_token syncToken token_url key_name \
+            key_value keyValue text value connection connections page_token_value phrase recovery seed raw_text";
         for name in other.split_whitespace().chain(["", "_", "é", "🔑", "1"]) {
             assert!(!names_secret(name), "{name}");
         }

@@ -56,6 +56,33 @@ fn a_value_goes_in_each_of_its_forms() {
     assert_eq!(masker.mask_known("ghp_0123456789012345678901234567890123456789")[..4], *"ghp_");
 }
 
+#[test]
+fn a_value_goes_in_each_of_its_encodings() {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+
+    let value = "Zq8?planted>SECRET~77";
+    let masker = Masker::new([value.to_owned()]);
+    let hex: String = value.bytes().map(|it| format!("{it:02x}")).collect();
+    let percent: String = value.bytes().map(|it| format!("%{it:02X}")).collect();
+    for form in [hex.clone(), hex.to_uppercase(), percent.clone(), percent.to_lowercase()] {
+        assert_eq!(masker.mask_known(&format!("a {form} b")), "a **** b", "{form}");
+    }
+    for before in ["", "a", "ab", "user:", "someone:"] {
+        for after in ["", "x", "xy", "xyz"] {
+            let basic = STANDARD.encode(format!("{before}{value}{after}"));
+            for form in [basic.clone(), basic.replace('+', "-").replace('/', "_")] {
+                let masked = masker.mask_known(&form).into_owned();
+                let left = masked.replace("****", "");
+                // What is left is what stood around it, and at most one letter on either side.
+                assert!(masked.contains("****"), "{form}");
+                assert!(left.len() <= 4 * (before.len() + after.len()).div_ceil(3) + 6, "{masked}");
+            }
+        }
+    }
+    assert_eq!(Masker::default().margin(), 8 * 1024);
+    assert_eq!(Masker::new(["x".repeat(10_000)]).margin(), 60_000);
+}
+
 /// Long enough for any shape, and no words.
 fn random(length: usize) -> String {
     "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0z".chars().cycle().take(length).collect()

@@ -38,7 +38,7 @@ fn argument(before: &str, now: &str) -> String {
 #[test]
 fn nothing_changed() {
     assert_eq!(
-        said(r#""description":"a","execution":1"#, r#""execution":2,"description":"\u0061""#),
+        said(r#""description":"a","execution":1"#, r#""execution":1 ,"description":"\u0061""#),
         ""
     );
 }

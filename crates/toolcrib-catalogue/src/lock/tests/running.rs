@@ -100,3 +100,36 @@ fn pins_are_one_of_three_words() {
     }
     assert_eq!("on".parse::<Pins>().unwrap_err().to_string(), "pins are `off`, `warn` or `hold`");
 }
+
+/// A source that makes up definitions forever must not fill the memory.
+#[test]
+fn what_came_later_is_known_by_its_hash_alone() {
+    let place = server("s");
+    let large = |name: &str| {
+        hashed(&format!(r#"{{"name":"{name}","description":"{}"}}"#, "x".repeat(1 << 20)))
+    };
+    let first: Vec<_> = (0..8).map(|it| large(&format!("first{it}"))).collect();
+    let mut seen = Seen::default();
+    seen.look(&place, &first);
+    let later: Vec<_> = (0..8).map(|it| large(&format!("later{it}"))).collect();
+    assert_eq!(seen.look(&place, &later).len(), 8);
+    let held = |list: &[(Arc<Tool>, ToolHash)]| -> usize {
+        list.iter().map(|(it, _)| Arc::strong_count(it) - 1).sum()
+    };
+    assert_eq!((held(&first), held(&later)), (3, 0), "4 MiB of what came first");
+    // A change is noticed all the same.
+    let changed: Vec<_> =
+        first.iter().map(|(it, _)| hashed(&format!(r#"{{"name":"{}"}}"#, it.name))).collect();
+    assert_eq!(seen.look(&place, &changed).len(), 8);
+}
+
+#[test]
+fn a_lock_that_is_torn_vouches_for_no_way() {
+    let way = Way::process("npx", ["a"]);
+    let mut lock = Lock::default();
+    lock.pin(server("s"), Some(way.clone()), []);
+    let (torn, _) = Lock::read(lock.write().trim_end().trim_end_matches("end"));
+    let pinned = Pinned::new(&torn);
+    assert_eq!(pinned.verdict_on_way(&server("s"), &way), Verdict::Same);
+    assert_eq!(pinned.verdict_on_way(&server("t"), &way), Verdict::New);
+}

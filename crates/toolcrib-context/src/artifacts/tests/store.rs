@@ -138,6 +138,36 @@ fn what_has_expired_is_not_found_and_goes() {
     assert!(folder.names().is_empty());
 }
 
+/// The clock that the store is told is ten years ahead of the one that the artifacts were made by.
+#[test]
+fn a_clock_that_jumps_takes_a_hundred_or_one_of_a_hundred() {
+    let folder = Folder::new();
+    let (store, _) = Store::open(folder.path(), Limits::default()).unwrap();
+    for _ in 0..250 {
+        store.put(of("a"), b"it").unwrap();
+    }
+    let later = SystemTime::now() + Duration::from_secs(10 * 365 * 24 * 3600);
+    let left = || folder.names().iter().filter(|it| it.ends_with(".data")).count();
+    assert_eq!((store.sweep(later), left()), (100, 150));
+    // It was a mistake: what is left is there, and whoever stores something sweeps nothing.
+    assert_eq!(store.list(None).len(), 150);
+    assert_eq!((store.sweep(SystemTime::now()), left()), (0, 150));
+    assert_eq!((store.sweep(later), store.sweep(later), left()), (100, 50, 0));
+}
+
+#[test]
+fn whoever_stores_a_lot_does_not_sweep_each_time() {
+    let folder = Folder::new();
+    let (store, _) = Store::open(folder.path(), Limits::default()).unwrap();
+    let brief = || New { keep: Some(Duration::ZERO), ..of("a") };
+    for _ in 0..20 {
+        store.put(brief(), b"it").unwrap();
+    }
+    assert!(store.list(None).is_empty(), "what has expired is not found");
+    let left = folder.names().iter().filter(|it| it.ends_with(".data")).count();
+    assert_eq!(left, 20, "and still there");
+}
+
 #[test]
 fn nobody_pushes_out_what_is_anothers() {
     let folder = Folder::new();

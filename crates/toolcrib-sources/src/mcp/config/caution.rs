@@ -15,9 +15,7 @@ impl ServerConfig {
     pub fn cautions(&self) -> Vec<ConfigFault> {
         let mut cautions = Vec::new();
         let mut tell = |field: String, message: &str, hint: String| {
-            let mut fault = ConfigFault::of_file(message).at(self.at).hint(hint).note();
-            (fault.server, fault.field) = (Some(self.name.clone()), Some(field));
-            cautions.push(fault);
+            cautions.push(self.caution(field, message, hint));
         };
         let written_out = "a secret seems to stand here, for everybody to read who reads the file";
         for (field, name) in self.secrets_written() {
@@ -28,15 +26,24 @@ impl ServerConfig {
             let message = "whatever goes there can be read and changed on the way: `http://`";
             tell("url".to_owned(), message, "write https:// if the server can".to_owned());
         }
+        cautions
+    }
+
+    /// That the entry fetches a program of which it names no version, if it does.
+    pub fn loose_package(&self) -> Option<ConfigFault> {
         let command = self.command.as_ref().map(Filled::value).unwrap_or_default();
         let args: Vec<&str> = self.args.iter().map(Filled::value).collect();
-        if let Some(unpinned) = package::unpinned(command, &args) {
-            let message = "without a version, another program may be fetched and run tomorrow";
-            let masker = self.masker();
-            let hint = format!("name the version: `{}`", unpinned.pinned());
-            tell("args".to_owned(), message, masker.mask(&hint).into_owned());
-        }
-        cautions
+        let unpinned = package::unpinned(command, &args)?;
+        let message = "without a version, another program may be fetched and run tomorrow";
+        let hint = format!("name the version: `{}`", unpinned.pinned());
+        let hint = self.masker().mask(&hint).into_owned();
+        Some(self.caution("args".to_owned(), message, hint))
+    }
+
+    fn caution(&self, field: String, message: &str, hint: String) -> ConfigFault {
+        let (server, field) = (Some(self.name.clone()), Some(field));
+        let fault = ConfigFault::of_file(message).at(self.at).hint(hint).note();
+        ConfigFault { server, field, ..fault }
     }
 
     /// Where secrets stand written out, and what a variable for each may be called.
@@ -172,7 +179,8 @@ mod tests {
         config.command = Some(Filled::literal("npx"));
         config.args = ["-y", "srv", "--token", "s3cr3t-0a1b2c"].map(Filled::literal).into();
         config.env = vec![("API_KEY".to_owned(), Filled::literal("s3cr3t-9z8y7x"))];
-        let told: Vec<String> = config.cautions().iter().map(ToString::to_string).collect();
+        let told = config.cautions().into_iter().chain(config.loose_package());
+        let told: Vec<String> = told.map(|it| it.to_string()).collect();
         assert_eq!(told.len(), 3, "{told:?}");
         assert!(told[0].contains("`env: API_KEY`") && told[0].contains("${API_KEY}"), "{told:?}");
         assert!(told[1].contains("`args: 4`") && told[2].contains("`srv@1.2.3`"), "{told:?}");
@@ -183,5 +191,6 @@ mod tests {
         config.env.clear();
         config.url = Some(Filled::literal("http://example.org/mcp"));
         assert_eq!(config.cautions().len(), 1);
+        assert_eq!(config.loose_package(), None);
     }
 }
