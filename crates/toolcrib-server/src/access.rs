@@ -195,6 +195,11 @@ impl Access {
         }
     }
 
+    /// Whether somebody who came over a network would be let in no more. Who was started with us stays.
+    pub(crate) fn has_expelled(&self, caller: &Caller) -> bool {
+        caller.address.is_some() && !self.still_good(caller)
+    }
+
     /// A caller of this group who needs no token, such as the one who started us.
     pub fn local(&self, group: Option<&str>) -> Option<Caller> {
         let Some(name) = group else { return Some(self.anybody()) };

@@ -33,7 +33,14 @@ use crate::{
     snapshot::Snapshot,
     visit::Here,
 };
-use making::Making;
+pub(crate) use making::RETRY_AFTER;
+use making::{Making, admit_alone, count_refused};
+
+/// What whoever may call no more is told.
+const EXPELLED: i64 = -32001;
+
+/// How much of a name is said again.
+const MOST_NAME: usize = 200;
 
 /// What is to be called, once it is known who answers.
 struct Called {
@@ -53,6 +60,15 @@ pub(crate) async fn call(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Byt
         return Ok(own(unrecorded(&error.to_string(), "Nothing was done."), era));
     }
     let answer = begun(gateway, asked, &mut telling).await;
+    told(telling, answer, era).await
+}
+
+/// The answer of a call that has ended, once that is told.
+async fn told(
+    telling: Telling,
+    answer: Result<Bytes, RpcError>,
+    era: Era,
+) -> Result<Bytes, RpcError> {
     telling.end(answer).await.unwrap_or_else(|error| {
         Ok(own(unrecorded(&error.to_string(), "It may have been done nevertheless."), era))
     })
@@ -69,13 +85,27 @@ async fn begun(
     let name = name.ok_or_else(|| invalid("`name` is required"))?;
     let name = string(&params[name]).ok_or_else(|| invalid("`name` must be a string"))?;
     let name = name.into_owned();
+    let snapshot = gateway.snapshot();
+    // One call may make many; each is asked anew whether it may be made.
+    if snapshot.access.has_expelled(&asked.caller) {
+        telling.calls(&name, &params, arguments);
+        telling.story.refused("access", Ended::Expelled, Blame::Caller);
+        return Err(expelled());
+    }
     let is_object = |at: Range<usize>| matches!(params[at].first(), Some(b'{' | b'n'));
     if !arguments.clone().is_none_or(is_object) {
         return Err(invalid("`arguments` must be an object"));
     }
-    let snapshot = gateway.snapshot();
     let mut called = Called { name, params, arguments, through: false };
+    let mut permit = None;
     if called.name == built_in::CALL_TOOL && snapshot.has_built_in(&asked.caller, &called.name) {
+        match admit_alone(&snapshot, &called.name, &mut telling.story) {
+            Ok(admitted) => permit = Some(admitted),
+            Err(refusal) => {
+                telling.calls(&called.name, &called.params, called.arguments.clone());
+                return Ok(own(refusal, asked.era));
+            }
+        }
         match built_in::search::inner(&called.params) {
             Ok((name, params)) => {
                 let arguments = member(&params, "arguments");
@@ -92,10 +122,12 @@ async fn begun(
         it.call(&asked.caller, visit, &called.name, &called.params, &telling.id)
     });
     let answer = answer(gateway, asked, snapshot, called, telling).await;
-    match (&record, &answer) {
-        (Some(record), Ok(result)) => record.ended(result),
-        (Some(record), Err(error)) => record.failed(&error.message),
-        (None, _) => {}
+    drop(permit);
+    match (&record, &answer, &telling.story.cause) {
+        (Some(record), _, Some(cause)) => record.failed(cause),
+        (Some(record), Ok(result), None) => record.ended(result),
+        (Some(record), Err(error), None) => record.failed(&error.message),
+        (None, _, _) => {}
     }
     answer
 }
@@ -111,7 +143,7 @@ async fn answer(
     let (era, id, story) = (asked.era, telling.id.clone(), &mut telling.story);
     if snapshot.has_built_in(&asked.caller, &name) {
         let making = Making { snapshot, name, params, id, once: None };
-        return once::make_once(gateway, asked, making, story).await;
+        return once::make_once(gateway, asked, making, telling).await;
     }
     if snapshot.tool(&asked.caller, &name).is_none() {
         gateway.first_lists().await;
@@ -123,7 +155,12 @@ async fn answer(
             story.refused("pins", Ended::Held, Blame::Upstream);
             return Ok(own(held_back(&name, cause), era));
         }
+        if let Err(refusal) = count_refused(&asked, &snapshot, &name, story) {
+            return Ok(own(refusal, era));
+        }
         story.refused("access", Ended::UnknownTool, Blame::Caller);
+        // What is said of a long name is cut, and a secret in it would not be known any more.
+        story.cause = (MOST_NAME < name.len()).then(|| "Unknown tool".to_owned());
         if through {
             let cause = built_in::search::unknown(&snapshot, &asked.caller, &name);
             return Ok(own(built_in::refusal(&cause), era));
@@ -141,12 +178,16 @@ async fn answer(
     let params = match params {
         Ok(params) => params,
         Err(faults) => {
+            if let Err(refusal) = count_refused(&asked, &snapshot, &name, story) {
+                return Ok(own(refusal, era));
+            }
             story.refused("arguments", Ended::InvalidArguments, Blame::Caller);
+            story.cause = Some(faults.discreet());
             return Ok(own(arguments::refusal(&name, &faults), era));
         }
     };
     let making = Making { snapshot, name, params, id, once: None };
-    once::make_once(gateway, asked, making, story).await
+    once::make_once(gateway, asked, making, telling).await
 }
 
 /// Asks the tool's source: what it answers, and with what of it put aside.
@@ -221,8 +262,14 @@ fn unrecorded(cause: &str, done: &str) -> Bytes {
 
 /// There is no such tool. A name of megabytes is not said again.
 fn unknown(name: &str) -> RpcError {
-    let shown: String = name.chars().take(200).collect();
+    let shown: String = name.chars().take(MOST_NAME).collect();
     invalid(format!("Unknown tool: {}", shown.escape_debug()))
+}
+
+/// The caller's right was taken away meanwhile.
+pub(crate) fn expelled() -> RpcError {
+    let message = "The token is no longer good here: nothing was done".to_owned();
+    RpcError { code: EXPELLED, message, data: None }
 }
 
 /// A result of our own, as the era wants it.

@@ -13,11 +13,11 @@ use std::{
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use toolcrib_catalogue::{CallContext, CallError, Json, Listener, Visitor};
+use toolcrib_catalogue::{CallContext, CallError, ClientError, Json, Listener, Visitor};
 use toolcrib_wire::{
     Era, Revision, RpcError,
     frame::{INTERNAL_ERROR, METHOD_NOT_FOUND, push_string},
-    json::{Rare, member, members, string},
+    json::{Rare, member, string},
     misspelt,
     modern::unfinished,
     revision::META_SERVER,
@@ -25,11 +25,10 @@ use toolcrib_wire::{
 
 use crate::{
     access::Caller,
-    built_in::{self, artifact::Refusal},
     calling,
     gateway::Gateway,
     others::FromWithin,
-    rounds,
+    reading, rounds,
     snapshot::Lists,
     visit::{Here, LEVELS, Visit, level_of},
     watching::{MAX_WATCHED, Watcher},
@@ -42,7 +41,7 @@ pub(crate) const INVALID_PARAMS: i64 = -32602;
 const CANCELLED: i64 = -32800;
 
 /// What the legacy era says of a resource that is not there.
-const RESOURCE_NOT_FOUND: i64 = -32002;
+pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// How long a client may keep a list without asking again. It is told of changes if it listens.
 const LIST_TTL_MS: u64 = 5_000;
@@ -107,8 +106,7 @@ pub(crate) async fn answer(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<B
         ("resources/list", _) => list(gateway, &asked, |it| &it.resources).await,
         ("resources/templates/list", _) => list(gateway, &asked, |it| &it.templates).await,
         ("tools/call", _) => calling::call(gateway, asked).await,
-        ("prompts/get", _) => get_prompt(gateway, asked).await,
-        ("resources/read", _) => read_resource(gateway, asked).await,
+        ("prompts/get" | "resources/read", _) => reading::read(gateway, asked).await,
         ("completion/complete", _) => complete_argument(gateway, asked).await,
         ("logging/setLevel", Era::Legacy) => set_level(gateway, asked).await,
         ("resources/subscribe", Era::Legacy) => subscribe(gateway, asked).await,
@@ -186,7 +184,7 @@ fn meta(gateway: &Gateway) -> Value {
 }
 
 /// Whether an answer is the same for everybody.
-fn scope(gateway: &Gateway) -> &'static str {
+pub(crate) fn scope(gateway: &Gateway) -> &'static str {
     if gateway.access().has_tokens() { "private" } else { "public" }
 }
 
@@ -267,7 +265,7 @@ fn watchable(gateway: &Gateway, asked: &Asked<'_>) -> Result<(usize, String), Rp
     }
 }
 
-fn not_found(era: Era, uri: &str) -> RpcError {
+pub(crate) fn not_found(era: Era, uri: &str) -> RpcError {
     RpcError {
         code: if era == Era::Modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND },
         message: "Resource not found".to_owned(),
@@ -282,40 +280,6 @@ pub(crate) fn rpc(error: CallError) -> RpcError {
             RpcError { code, message, data: data.map(Json::into_bytes) }
         }
         error => RpcError { code: INTERNAL_ERROR, message: error.to_string(), data: None },
-    }
-}
-
-async fn get_prompt(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
-    let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
-    let (name, at) = string_in(&params, "name")?;
-    let snapshot = gateway.snapshot();
-    let entry = snapshot.prompt(&asked.caller, &name);
-    let entry = entry.ok_or_else(|| invalid(format!("Unknown prompt: {}", name.escape_debug())))?;
-    let params = replaced(&params, &at, &entry.tool.name);
-    hand_on(gateway, entry.listing, asked, params).await
-}
-
-async fn read_resource(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes, RpcError> {
-    let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
-    let (uri, _) = string_in(&params, "uri")?;
-    let era = asked.era;
-    if let Some(read) = built_in::artifact::resource(gateway, &asked.caller, &uri).await {
-        let text = read.map_err(|refusal| match refusal {
-            Refusal::Unknown => not_found(era, &uri),
-            Refusal::Asked(cause) => invalid(cause),
-        })?;
-        return Ok(if era == Era::Modern { cacheable(&text, "private") } else { text });
-    }
-    let source = gateway.snapshot().resource(&asked.caller, &uri);
-    let source = source.ok_or_else(|| not_found(era, &uri))?;
-    match hand_on(gateway, source, asked, params).await {
-        Ok(result) if era == Era::Modern && unfinished(&result).is_none() => {
-            Ok(cacheable(&result, scope(gateway)))
-        }
-        Err(error) if era == Era::Modern && error.code == RESOURCE_NOT_FOUND => {
-            Err(not_found(era, &uri))
-        }
-        answer => answer,
     }
 }
 
@@ -348,12 +312,23 @@ async fn hand_on(
     asked: Asked<'_>,
     params: Bytes,
 ) -> Result<Bytes, RpcError> {
+    hand_on_to(gateway, source, asked, params).await.map_err(rpc)
+}
+
+/// The same, with the source's own error.
+pub(crate) async fn hand_on_to(
+    gateway: &Gateway,
+    source: usize,
+    asked: Asked<'_>,
+    params: Bytes,
+) -> Result<Bytes, CallError> {
     gateway.note(source, asked.visit.as_ref());
-    let source = gateway.source(source).ok_or_else(|| unknown_method(asked.method))?;
+    let gone = || CallError::Client(ClientError::Refused("its source is gone".to_owned()));
+    let source = gateway.source(source).ok_or_else(gone)?;
     let context = CallContext { repeatable: true, ..asked.context() };
     let params = Json::from_scanned(params);
     let result = rounds::request(source, asked.method, params, context, asked.era).await;
-    result.and_then(|it| usable(it, asked.era)).map_err(rpc)
+    result.and_then(|it| usable(it, asked.era))
 }
 
 /// A result as a client of this era can use it.
@@ -379,33 +354,6 @@ pub(crate) fn replaced(params: &Bytes, at: &Range<usize>, text: &str) -> Bytes {
     push_string(&mut whole, text);
     whole.extend_from_slice(&params[at.end..]);
     whole.into()
-}
-
-/// A result that says how long, and by whom, it may be kept, as the modern era wants of what was read.
-/// What a group may read is not for everybody, whatever the server says.
-fn cacheable(result: &Bytes, scope: &str) -> Bytes {
-    let mut text = br#"{"resultType":"complete""#.to_vec();
-    let mut ttl = Bytes::from_static(b"0");
-    let mut said = None;
-    for (key, at) in members(result) {
-        match &*key {
-            "resultType" => {}
-            "ttlMs" => ttl = result.slice(at),
-            "cacheScope" => said = Some(result.slice(at)),
-            _ => {
-                text.push(b',');
-                text.extend_from_slice(Value::from(&*key).to_string().as_bytes());
-                text.push(b':');
-                text.extend_from_slice(&result[at]);
-            }
-        }
-    }
-    let public = scope == "public" && said.as_deref() == Some(br#""public""#);
-    let scope = if public { "public" } else { "private" };
-    text.extend_from_slice(br#","ttlMs":"#);
-    text.extend_from_slice(&ttl);
-    text.extend_from_slice(format!(r#","cacheScope":"{scope}"}}"#).as_bytes());
-    text.into()
 }
 
 /// The trace that a request belongs to: `traceparent` and `tracestate`, as its `_meta` has them.

@@ -8,13 +8,16 @@ use std::{
         Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolcrib_bus::Bus;
 use toolcrib_catalogue::{
@@ -34,6 +37,7 @@ use crate::{
         Looking, audit::Audit, cache::Cache, ids::CallIds, limits::Limit, repeats::Repeats,
         rules::Rules,
     },
+    keeping,
     recording::Recording,
     snapshot::Snapshot,
     visit::{Here, LEVELS, Out, Visit},
@@ -45,9 +49,12 @@ use crate::{
 pub struct Gateway {
     inputs: Vec<Input>,
     snapshot: ArcSwap<Snapshot>,
-    /// The versions of the sources that the snapshot was built from. Held while one is built, so that
-    /// an older one never takes the place of a newer one.
+    /// The versions of the sources that the snapshot was built from.
     built: Mutex<Vec<u64>>,
+    /// Held while one is built, so that an older one never takes the place of a newer one.
+    building: Mutex<()>,
+    /// One at a time builds: others wait for their turn, which takes no thread.
+    turn: Semaphore,
     /// Counts the snapshots.
     changes: watch::Sender<u64>,
     settings: Settings,
@@ -113,9 +120,6 @@ pub(crate) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 /// How long servers get to hear how much they are to log.
 const LEVEL: Duration = Duration::from_secs(2);
 
-/// How often what has expired is looked for.
-const SWEEP: Duration = Duration::from_secs(60);
-
 /// How long clients get to let go once everything has ended.
 const CLOSING: Duration = Duration::from_secs(3);
 
@@ -161,6 +165,8 @@ impl Gateway {
             inputs,
             snapshot: ArcSwap::from_pointee(empty),
             built: Mutex::default(),
+            building: Mutex::default(),
+            turn: Semaphore::new(1),
             changes: watch::Sender::new(0),
             instructions: ArcSwap::from_pointee(settings.instructions.clone()),
             rules: ArcSwap::from_pointee(std::mem::take(&mut settings.rules)),
@@ -174,7 +180,7 @@ impl Gateway {
             recording: Mutex::default(),
         });
         if let Some(store) = gateway.settings.store.clone() {
-            gateway.spawn(async move { sweep(store).await });
+            gateway.spawn(async move { keeping::sweep(store).await });
         }
         if let Some((recorder, masker)) = recorder {
             *gateway.recording.lock() = Some(Recording::start(&gateway, recorder, masker));
@@ -196,10 +202,10 @@ impl Gateway {
     }
 
     /// Builds the catalogue anew whenever a source changes. Never returns.
-    async fn follow(&self, source: &dyn Source) {
+    async fn follow(self: &Arc<Self>, source: &dyn Source) {
         loop {
             let version = source.version();
-            self.rebuild();
+            self.catch_up().await;
             source.changed_since(version).await;
         }
     }
@@ -450,18 +456,6 @@ impl Gateway {
     /// Counts up with every snapshot.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
-    }
-}
-
-/// Lets go of what was kept long enough. Never returns.
-async fn sweep(store: Store) {
-    loop {
-        tokio::time::sleep(SWEEP).await;
-        let store = store.clone();
-        let swept = tokio::task::spawn_blocking(move || store.sweep(SystemTime::now())).await;
-        if let Ok(gone @ 1..) = swept {
-            tracing::info!(gone, "artifacts have expired");
-        }
     }
 }
 

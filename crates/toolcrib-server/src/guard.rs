@@ -7,6 +7,7 @@ pub(crate) mod arguments;
 pub(crate) mod cache;
 pub(crate) mod limits;
 pub(crate) mod looking;
+pub(crate) mod remarks;
 pub(crate) mod repeats;
 pub(crate) mod results;
 pub(crate) mod rules;

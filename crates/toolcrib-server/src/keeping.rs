@@ -5,7 +5,12 @@
 
 mod keeper;
 
-use std::{fmt::Write as _, io::Write as _, sync::Arc};
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
@@ -34,8 +39,23 @@ pub(crate) struct Large {
 /// The largest result that goes on whole where it was put aside and cannot be kept.
 const MOST_WHOLE: usize = 100_000_000;
 
+/// How often what has expired is looked for.
+const SWEEP: Duration = Duration::from_secs(60);
+
 /// How much of what was kept a summary shows.
 const SHOWN: usize = 500;
+
+/// Lets go of what was kept long enough. Never returns.
+pub(crate) async fn sweep(store: Store) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let store = store.clone();
+        let swept = tokio::task::spawn_blocking(move || store.sweep(SystemTime::now())).await;
+        if let Ok(gone @ 1..) = swept {
+            tracing::info!(gone, "artifacts have expired");
+        }
+    }
+}
 
 impl Gateway {
     /// Keeps what is large in a result, and gives the result that the caller gets instead.

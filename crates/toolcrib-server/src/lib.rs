@@ -2,7 +2,7 @@
 //!
 //! In reading order: `access` says who is asking and what they may see, `shape` in what form; `snapshot` is the catalogue as
 //! it is just now, with a prepared list for every group; `gateway` keeps it current; `dispatch` answers
-//! one request, whatever it came over; `visit` is a client that stays, `stream` what goes out to it,
+//! one request, whatever it came over; `visit` is a client that stays, `stream` and `queue` what goes out to it,
 //! `watching` and `changes` what it hears of, `rounds` how a legacy client answers a modern server,
 //! `others` how a tool of our own calls another; `events` who may have which events, and `built_in`
 //! the tools that are part of the gateway, `calling` one call, `guard` what it passes on its way, `keeping` what becomes of a result that is too large, `recording` what is
@@ -16,6 +16,7 @@ mod cost;
 mod snapshot;
 mod finding;
 mod gateway;
+mod queue;
 mod stream;
 mod visit;
 mod watching;
@@ -27,6 +28,7 @@ mod built_in;
 mod dispatch;
 mod guard;
 mod calling;
+mod reading;
 mod keeping;
 mod recording;
 mod webhooks;
@@ -38,11 +40,12 @@ mod socket;
 pub use access::{Access, AccessSettings, Caller, Denied, GroupSettings, Lists, Pattern};
 pub use gateway::{Gateway, Input, Settings};
 pub use guard::audit::{
-    Audit, AuditMode, AuditSettings, Broken, Shown, Verified, find_call, verify,
+    Audit, AuditMode, AuditSettings, Broken, Records, Shown, Verified, find_call, verify,
 };
 pub use guard::{
     cache::{CacheRule, CacheSettings},
     limits::{Limit, LimitSettings, Rate},
+    remarks::{About, Remark, remarks},
     rules::{PoisonRule, ResultRule, Rules},
 };
 pub use http::{Door, HttpSettings, Tls};

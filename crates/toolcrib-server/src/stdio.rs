@@ -4,7 +4,10 @@
 //! answers go out on a stream, in whatever order they are ready.
 
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -12,7 +15,7 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
-    sync::{Semaphore, mpsc},
+    sync::Semaphore,
 };
 use tokio_util::sync::CancellationToken;
 use toolcrib_catalogue::{Listener, Visitor};
@@ -28,6 +31,7 @@ use crate::{
     changes::{SeenLists, Wanted, listen_ended, subscribed},
     dispatch::{self, Asked},
     gateway::{Gateway, ROOTS_CHANGED},
+    queue::{Sender, queue},
     session::InFlight,
     visit::{Asker, Here, Out, Visit},
 };
@@ -44,6 +48,9 @@ const MAX_BATCH: usize = 100;
 /// How long a client may not read before it is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// So much is written at a time, so that it shows whether a client reads at all.
+const PART: usize = 64 * 1024;
+
 /// How long the last lines may take to be written.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
@@ -55,7 +62,10 @@ const MAX_LINE: usize = 4 * 1024 * 1024;
 pub(crate) struct Conversation {
     gateway: Arc<Gateway>,
     caller: Caller,
-    out: mpsc::Sender<Bytes>,
+    out: Sender<Bytes>,
+    /// How often something could be written. Without it, whoever writes sees itself to a client that
+    /// does not read.
+    written: Option<Arc<AtomicU64>>,
     in_flight: InFlight,
     visit: Arc<Visit>,
     /// Set once a legacy client has shaken hands: from then on it hears of changes.
@@ -69,13 +79,14 @@ impl Conversation {
     pub(crate) fn new(
         gateway: Arc<Gateway>,
         caller: Caller,
-        out: mpsc::Sender<Bytes>,
+        out: Sender<Bytes>,
+        written: Option<Arc<AtomicU64>>,
     ) -> Arc<Self> {
         let (in_flight, greeted) = (InFlight::default(), OnceLock::new());
         let room = Arc::new(Semaphore::new(ROOM));
         let visit = gateway.visit(caller.clone(), Out::Queue(out.clone()));
         let ended = visit.ended.clone();
-        Arc::new(Self { gateway, caller, out, in_flight, visit, greeted, ended, room })
+        Arc::new(Self { gateway, caller, out, written, in_flight, visit, greeted, ended, room })
     }
 
     /// Whether a further request would be answered.
@@ -252,9 +263,22 @@ impl Conversation {
     }
 
     async fn say(&self, text: Bytes) {
-        // A client that is gone hears nothing, and one that does not read is gone.
-        if tokio::time::timeout(PATIENCE, self.out.send(text)).await.is_err() {
-            self.ended.cancel();
+        let sent = self.out.send(text);
+        tokio::pin!(sent);
+        let Some(written) = &self.written else {
+            sent.await.ok();
+            return;
+        };
+        // A client that is gone hears nothing, and one that does not read is gone; one that is slow is not.
+        loop {
+            let before = written.load(Ordering::Relaxed);
+            if tokio::time::timeout(PATIENCE, &mut sent).await.is_ok() {
+                return;
+            }
+            if before == written.load(Ordering::Relaxed) {
+                self.ended.cancel();
+                return;
+            }
         }
     }
 }
@@ -305,16 +329,24 @@ pub async fn serve_lines(
     input: impl AsyncRead + Unpin,
     mut output: impl AsyncWrite + Unpin + Send + 'static,
 ) {
-    let (out, mut outgoing) = mpsc::channel::<Bytes>(QUEUE);
+    let (out, mut outgoing) = queue::<Bytes>(QUEUE);
+    let written = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&written);
     let writer = gateway.tasks.spawn(async move {
         while let Some(text) = outgoing.recv().await {
             let line = [&*one_line(text), b"\n"].concat();
-            if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
+            for part in line.chunks(PART) {
+                if output.write_all(part).await.is_err() {
+                    return;
+                }
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+            if output.flush().await.is_err() {
                 return;
             }
         }
     });
-    let conversation = Conversation::new(Arc::clone(gateway), caller, out);
+    let conversation = Conversation::new(Arc::clone(gateway), caller, out, Some(written));
     let ended = conversation.ended.clone();
     let mut input = BufReader::new(input);
     loop {

@@ -8,16 +8,18 @@ use std::{collections::VecDeque, time::Duration};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::{
-    sync::{Notify, mpsc},
+    sync::Notify,
     time::{Instant, sleep},
 };
 
-/// How many messages may wait for a slow reader.
+use crate::queue::{MAX_WAITING, Receiver, Sender, Weigh, queue};
+
+/// How many messages may wait for a slow reader; `queue` says how many bytes.
 const QUEUE: usize = 64;
 
 /// How much of a stream is kept for a client that comes back.
 const KEPT_EVENTS: usize = 256;
-const KEPT_BYTES: usize = 1024 * 1024;
+const KEPT_BYTES: usize = MAX_WAITING;
 
 /// How long a client may be away before it is given up.
 const AWAY: Duration = Duration::from_secs(30);
@@ -43,6 +45,16 @@ pub(crate) enum Event {
     Gap(String),
     /// Nothing, so that nobody in between thinks the stream is dead.
     KeepAlive,
+}
+
+impl Weigh for Event {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Message(text) | Self::Named(_, text) => text.len(),
+            Self::Cloud(_, text) | Self::Gap(text) => text.len(),
+            Self::Begin(_) | Self::Endpoint(_) | Self::At(_) | Self::KeepAlive => 0,
+        }
+    }
 }
 
 /// How a stream is kept.
@@ -73,7 +85,9 @@ struct State {
     next: u64,
     /// The first that no reader has been given.
     unread: u64,
-    reader: Option<mpsc::Sender<Event>>,
+    reader: Option<Sender<Event>>,
+    /// Whether only the last word is still to come.
+    ending: bool,
     /// When the last word was said.
     done: Option<Instant>,
 }
@@ -81,7 +95,8 @@ struct State {
 impl Stream {
     pub(crate) fn new(id: u64, keeping: Keeping) -> Self {
         let log = VecDeque::new();
-        let state = State { log, bytes: 0, next: 1, unread: 1, reader: None, done: None };
+        let state =
+            State { log, bytes: 0, next: 1, unread: 1, reader: None, ending: false, done: None };
         Self { id, keeping, state: Mutex::new(state), spoke: Notify::new() }
     }
 
@@ -92,10 +107,10 @@ impl Stream {
     /// Says something. What is not `needed` is left out where the reader is too slow.
     pub(crate) fn say(&self, text: Bytes, needed: bool) -> bool {
         let mut state = self.state.lock();
-        if state.done.is_some() {
+        if state.ending || state.done.is_some() {
             return false;
         }
-        let full = state.reader.as_ref().is_some_and(|it| it.capacity() == 0);
+        let full = state.reader.as_ref().is_some_and(|it| !it.has_room(text.len()));
         if full && !needed {
             return false;
         }
@@ -164,18 +179,18 @@ impl Stream {
 
     /// Begins to read: after the event that was last seen, or what nobody has read. Whoever read before
     /// reads no more.
-    pub(crate) fn read(&self, seen: Option<u64>) -> mpsc::Receiver<Event> {
+    pub(crate) fn read(&self, seen: Option<u64>) -> Receiver<Event> {
         let mut state = self.state.lock();
         let after = seen.map_or(state.unread, |it| it.saturating_add(1));
         let left = state.log.iter().filter(|(number, _)| after <= *number);
         let left: Vec<Event> = left.map(|(n, text)| self.event(*n, text.clone())).collect();
-        let (sender, receiver) = mpsc::channel(QUEUE + 1 + left.len());
+        let (sender, receiver) = queue(QUEUE + 1 + left.len());
         if seen.is_none() && self.keeping == (Keeping::Numbered { begin: true }) {
             let name = self.name(after - 1);
             sender.try_send(Event::Begin(name)).ok();
         }
         for event in left {
-            // There is room for all of them.
+            // There is room for all of them: no more is kept than may wait.
             sender.try_send(event).ok();
         }
         state.unread = state.next;
@@ -217,12 +232,17 @@ impl Stream {
         self.state.lock().done.is_some()
     }
 
-    /// Waits until the reader has room, or there is none.
-    pub(crate) async fn room(&self) {
-        let reader = self.state.lock().reader.clone();
+    /// Says the last word as soon as the reader has room for it, or is gone. Nothing comes in between.
+    pub(crate) async fn end(&self, text: Option<Bytes>) {
+        let reader = {
+            let mut state = self.state.lock();
+            state.ending = true;
+            state.reader.clone()
+        };
         if let Some(reader) = reader {
-            drop(reader.reserve().await);
+            reader.room(text.as_ref().map_or(0, Bytes::len)).await;
         }
+        self.finish(text);
     }
 
     /// Nobody is read to any more.
@@ -231,8 +251,8 @@ impl Stream {
     }
 
     /// A stream that ends before it begins.
-    pub(crate) fn ended() -> mpsc::Receiver<Event> {
-        mpsc::channel(1).1
+    pub(crate) fn ended() -> Receiver<Event> {
+        queue(1).1
     }
 
     /// Whether it has ended, and so long ago that nobody will ask for it.
@@ -251,7 +271,7 @@ impl Stream {
 mod tests {
     use super::*;
 
-    fn texts(receiver: &mut mpsc::Receiver<Event>) -> Vec<String> {
+    fn texts(receiver: &mut Receiver<Event>) -> Vec<String> {
         let mut texts = Vec::new();
         while let Ok(event) = receiver.try_recv() {
             texts.push(match event {
@@ -308,7 +328,29 @@ mod tests {
         let read = texts(&mut slow);
         assert!(!read.iter().any(|it| it.ends_with("question")), "{read:?}");
         let last = read.len() as u64;
-        assert!(matches!(slow.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
+        assert!(matches!(
+            slow.try_recv(),
+            Err(tokio::sync::mpsc::error::TryRecvError::Disconnected)
+        ));
         assert_eq!(texts(&mut stream.read(Some(last))), [format!("1-{} question", last + 1)]);
+    }
+
+    /// One who comes back gets all that is kept, and a last word that is larger than what may wait.
+    #[tokio::test]
+    async fn the_last_word_waits_for_its_reader_however_large_it_is() {
+        for keeping in [Keeping::Unread, Keeping::Numbered { begin: true }] {
+            let stream = Stream::new(1, keeping);
+            let mut reader = stream.read(None);
+            while stream.say(vec![b'x'; 100_000].into(), false) {}
+            let ending = stream.end(Some(vec![b'y'; 3 * MAX_WAITING].into()));
+            tokio::pin!(ending);
+            assert!(futures_util::poll!(&mut ending).is_pending());
+            assert!(!stream.say("late".into(), true), "nothing comes between");
+            let waiting = texts(&mut reader);
+            assert!(waiting.iter().map(String::len).sum::<usize>() <= MAX_WAITING + 1_000);
+            ending.await;
+            let last = texts(&mut reader);
+            assert!(last.len() == 1 && 3 * MAX_WAITING <= last[0].len());
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use toolcrib_catalogue::{Answering, BoxFuture, CallError, Json, Listener, Visitor};
 use toolcrib_wire::{
@@ -22,7 +22,9 @@ use toolcrib_wire::{
     revision::META_LOG_LEVEL,
 };
 
-use crate::{access::Caller, gateway::Gateway, session::random_bits, stream::Stream};
+use crate::{
+    access::Caller, gateway::Gateway, queue::Sender, session::random_bits, stream::Stream,
+};
 
 /// More questions than this are not put to one client at the same time.
 const MAX_QUESTIONS: usize = 64;
@@ -66,7 +68,7 @@ struct Can {
 #[derive(Debug, Clone)]
 pub(crate) enum Out {
     /// One stream for everything.
-    Queue(mpsc::Sender<Bytes>),
+    Queue(Sender<Bytes>),
     /// One of several streams of events.
     Stream(Arc<Stream>),
     /// Nowhere: the client takes nothing but the answer.

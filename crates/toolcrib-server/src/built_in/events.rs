@@ -28,6 +28,7 @@ struct Poll {
     #[serde(default, rename = "match")]
     asked: Option<Patterns>,
     from: Option<String>,
+    #[serde(alias = "limit")]
     max: Option<usize>,
     wait_seconds: Option<f64>,
 }

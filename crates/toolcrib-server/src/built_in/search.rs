@@ -43,6 +43,8 @@ const MOST_ALSO: usize = 5;
 #[serde(deny_unknown_fields)]
 struct Find {
     query: String,
+    /// Many call it `limit`, as the guide for tools does.
+    #[serde(alias = "limit")]
     top: Option<usize>,
     page: Option<usize>,
 }

@@ -27,7 +27,10 @@ const MOST_CALLS: usize = 50;
 /// More do not run at a time.
 const MOST_AT_A_TIME: usize = 16;
 
-/// More than this is not answered at once. Where `inline_up_to` is set it is much less.
+/// How much of a name or of an error is said again.
+const MOST_SAID: usize = 200;
+
+/// More than this is not answered at once, all counted. Where `inline_up_to` is set it is much less.
 const MOST_ANSWERED: usize = 16 << 20;
 
 #[derive(Deserialize)]
@@ -44,27 +47,45 @@ struct One {
     arguments: Option<Box<RawValue>>,
 }
 
-/// Makes all calls, and says what came of each.
+/// Makes all calls, and says what came of each; and whether that is how they ended for good. Some that were refused
+/// may be made when the whole is sent again.
 pub(crate) async fn call(
     gateway: &Arc<Gateway>,
     asked: &Asked<'_>,
     params: &Bytes,
     key: Option<&RepeatKey>,
-) -> Bytes {
+) -> (Bytes, bool) {
+    let (result, count) = match make(gateway, asked, params, key).await {
+        Ok(made) => made,
+        Err(refusal) => return (refusal, false),
+    };
+    let has_ended =
+        |key: &RepeatKey, number| gateway.repeats.has_ended(&asked.caller, &key.inner(number));
+    let settled = key.is_none_or(|key| (0..count).all(|number| has_ended(key, number)));
+    (result, settled)
+}
+
+/// Makes all calls; says what came of each, and how many there were.
+async fn make(
+    gateway: &Arc<Gateway>,
+    asked: &Asked<'_>,
+    params: &Bytes,
+    key: Option<&RepeatKey>,
+) -> Result<(Bytes, usize), Bytes> {
     let arguments = member(params, "arguments").map_or(&b"{}"[..], |at| &params[at]);
     let Several { calls, parallel } = match read(arguments) {
         Ok(several) => several,
-        Err(cause) => return refusal(&cause),
+        Err(cause) => return Err(refusal(&cause)),
     };
     let parallel = parallel.unwrap_or(1);
     if calls.is_empty() || MOST_CALLS < calls.len() {
-        return refusal(&format!("`calls` must be 1 to {MOST_CALLS} calls"));
+        return Err(refusal(&format!("`calls` must be 1 to {MOST_CALLS} calls")));
     }
     if !(1..=MOST_AT_A_TIME).contains(&parallel) {
-        return refusal(&format!("`parallel` must be between 1 and {MOST_AT_A_TIME}"));
+        return Err(refusal(&format!("`parallel` must be between 1 and {MOST_AT_A_TIME}")));
     }
     if calls.iter().any(One::is_nested) {
-        return refusal("`call_tools` does not call itself; nothing was called");
+        return Err(refusal("`call_tools` does not call itself; nothing was called"));
     }
     let made = calls.iter().enumerate().map(|(number, one)| {
         let key = key.map(|it| it.inner(number));
@@ -73,13 +94,30 @@ pub(crate) async fn call(
     let made: Vec<_> = made.collect();
     let mut outcomes = stream::iter(made).buffered(parallel).enumerate();
     let mut text = r#"{"outcomes":["#.to_owned();
+    let mut room = MOST_ANSWERED;
     while let Some((number, ending)) = outcomes.next().await {
-        let outcome = calls[number].outcome(&ending, MOST_ANSWERED.saturating_sub(text.len()));
+        let outcome = calls[number].outcome(&ending, room);
+        room = room.saturating_sub(cost(&outcome));
         text.push_str(if number == 0 { "" } else { "," });
         text.push_str(&outcome);
     }
     text.push_str("]}");
-    result(&text, Some(&text))
+    Ok((result(&text, Some(&text)), calls.len()))
+}
+
+/// What a piece takes of an answer that says everything twice: as it is, and as a text, with escapes.
+fn cost(text: &str) -> usize {
+    let escaped = |it: u8| match it {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
+        0..b' ' => 6,
+        _ => 1,
+    };
+    text.len() + text.bytes().map(escaped).sum::<usize>() + 2
+}
+
+/// The beginning of a text that may be anything.
+fn short(text: &str) -> String {
+    text.chars().take(MOST_SAID).collect()
 }
 
 impl One {
@@ -122,10 +160,10 @@ impl One {
 
     /// What came of it, unless that is more than there is room for.
     fn outcome(&self, ending: &Result<Bytes, RpcError>, room: usize) -> String {
-        let name = Value::from(self.name.as_str());
+        let name = Value::from(short(&self.name));
         match ending {
             Ok(result) => match std::str::from_utf8(result) {
-                Ok(result) if result.len() <= room => {
+                Ok(result) if result.len() <= room && cost(result) <= room => {
                     format!(r#"{{"name":{name},"result":{result}}}"#)
                 }
                 _ => {
@@ -139,9 +177,10 @@ impl One {
                 }
             },
             Err(RpcError { code, message, data }) => {
-                let message = Value::from(message.as_str());
-                let data =
-                    data.as_deref().map(String::from_utf8_lossy).filter(|it| it.len() <= room);
+                let fits = message.len() <= room && cost(message) <= room;
+                let message = Value::from(if fits { message.clone() } else { short(message) });
+                let data = data.as_deref().map(String::from_utf8_lossy);
+                let data = data.filter(|it| fits && it.len() <= room && cost(it) <= room);
                 let data = data.map(|it| format!(r#","data":{it}"#)).unwrap_or_default();
                 format!(r#"{{"name":{name},"error":{{"code":{code},"message":{message}{data}}}}}"#)
             }
@@ -176,5 +215,8 @@ mod tests {
         let error = Err(RpcError { code: -1, message: "no".to_owned(), data });
         let expected = r#"{"name":"a\"b","error":{"code":-1,"message":"no","data":[1]}}"#;
         assert_eq!(one.outcome(&error, 100), expected);
+        let long = Err(RpcError { code: -1, message: "\u{1}".repeat(5_000), data: None });
+        assert!(one.outcome(&long, 30_000).len() < 2_000, "it is said twice, with escapes");
+        assert_eq!(cost("a\"\u{1}"), 3 + 9 + 2);
     }
 }

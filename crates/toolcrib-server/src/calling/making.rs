@@ -16,15 +16,18 @@ use crate::{
         Ended, Standing, Story,
         cache::{CacheRule, Found, Key, Lead},
         limits::{Asks, Limited, Permit},
-        repeats::{Ending, RepeatKey},
-        results::Shape,
+        repeats::{Ending, META_KEY, RepeatKey},
+        results::{self, Shape},
     },
     keeping::Large,
     snapshot::Snapshot,
 };
 
 /// Where a result says how long to wait.
-const RETRY_AFTER: &str = "toolcrib/retryAfter";
+pub(crate) const RETRY_AFTER: &str = "toolcrib/retryAfter";
+
+/// How much is said of a name that may be anything.
+const MOST_NAME: usize = 200;
 
 /// No refusal is larger.
 const MOST_REFUSED: usize = 2048;
@@ -63,12 +66,11 @@ pub(super) async fn make(
         return Made { ending: Err(unknown(name)), done: false };
     };
     let limit = snapshot.limit(&asked.caller, name).filter(|_| asked.depth == 0);
-    let lead = match kept(gateway, asked, making, (entry, standing), limit).await {
-        Some((Found::Hit(result, age), _)) => {
-            story.cache = Some("hit");
-            story.answered(&result);
-            return Made { ending: Ok(aged(result, age.as_secs())), done: true };
-        }
+    let found = kept(gateway, asked, making, (entry, standing), limit).await;
+    story.cache = found.as_ref().map(|(found, _)| found.word());
+    let lead = match found {
+        Some((Found::Hit(result, age), _)) => return had(result, age.as_secs(), story),
+        Some((Found::Joined(result), _)) => return had(result, 0, story),
         Some((Found::Lead(lead), rule)) => Some((lead, rule)),
         Some((Found::Alone, _)) | None => None,
     };
@@ -81,7 +83,7 @@ pub(super) async fn make(
     let retried = Arc::clone(&story.retried);
     let asking = ask(gateway, asked, entry, params, limit.is_some(), once, retried);
     let (result, aside) = match asking.await {
-        Ok(answered) => answered,
+        Ok((result, aside)) => (results::plain(result), aside),
         Err(error) => {
             if let Some((lead, _)) = lead {
                 lead.fail();
@@ -117,10 +119,17 @@ async fn make_own(
     story: &mut Story,
 ) -> Made {
     let Making { name, params, once, .. } = making;
+    let mut settled = true;
     let result = if name == built_in::CALL_TOOLS {
-        // The calls that it makes are counted, each for itself.
+        let permit = match admit_alone(&making.snapshot, name, story) {
+            Ok(permit) => permit,
+            Err(result) => return Made { ending: Ok(own(result, asked.era)), done: false },
+        };
         let key = once.as_ref().map(|(key, _)| key);
-        built_in::several::call(gateway, asked, params, key).await
+        let result;
+        (result, settled) = built_in::several::call(gateway, asked, params, key).await;
+        drop(permit);
+        result
     } else {
         let permit = match admit(asked, making, None, story) {
             Ok(permit) => permit,
@@ -132,7 +141,7 @@ async fn make_own(
         result
     };
     story.answered(&result);
-    let done = story.ended == Ended::Well;
+    let done = settled && story.ended == Ended::Well;
     let limit = making.snapshot.limit_of_several(&asked.caller, name);
     let result = match limit.filter(|it| asked.depth == 0 && *it < result.len()) {
         Some(_) => {
@@ -165,10 +174,29 @@ async fn kept(
     }
     let arguments = member(params, "arguments").map_or(&b"{}"[..], |at| &params[at]);
     let arguments = if arguments == b"null" { b"{}" } else { arguments };
-    let shape = (asked.era, limit);
+    let (shape, meta) = ((asked.era, limit), told_on(params));
     let (group, name) = (&asked.caller.group, &making.name);
-    let key = Key::new(group, name, &standing.look.hash, arguments, shape)?;
-    Some((gateway.cache.find(key).await, rule))
+    let key = Key::new(group, name, &standing.look.hash, arguments, &meta, shape)?;
+    let found = match asked.depth {
+        0 => gateway.cache.find(key).await,
+        _ => gateway.cache.find_now(key),
+    };
+    Some((found, rule))
+}
+
+/// What a server hears besides the arguments, and may answer by: `_meta` without what differs from call to call.
+fn told_on(params: &[u8]) -> Vec<u8> {
+    const PASSING: [&str; 5] = ["progressToken", "traceparent", "tracestate", "baggage", META_KEY];
+    let mut text = b"{".to_vec();
+    let meta = member(params, "_meta").map(|at| &params[at]).unwrap_or_default();
+    for (key, at) in members(meta).into_iter().filter(|(key, _)| !PASSING.contains(&&**key)) {
+        text.extend_from_slice(if text.len() == 1 { b"" } else { b"," });
+        text.extend_from_slice(serde_json::Value::from(&*key).to_string().as_bytes());
+        text.push(b':');
+        text.extend_from_slice(&meta[at]);
+    }
+    text.push(b'}');
+    text
 }
 
 /// Tells those who wait for the same what there is.
@@ -181,15 +209,50 @@ fn settle(lead: Lead, rule: CacheRule, result: &Bytes, fits: bool, room: usize) 
     }
 }
 
-/// A result that says how old it is, in seconds, where it says nothing about itself otherwise.
-fn aged(result: Bytes, age: u64) -> Bytes {
+/// A result that was there already.
+fn had(result: Bytes, age: u64, story: &mut Story) -> Made {
+    story.answered(&result);
+    let how = story.cache.unwrap_or("hit");
+    Made { ending: Ok(aged(result, how, age)), done: true }
+}
+
+/// A result that says how it was there and how old it is, in seconds, where it says nothing about itself otherwise.
+fn aged(result: Bytes, how: &str, age: u64) -> Bytes {
     let end = result.iter().rposition(|it| *it == b'}').unwrap_or_default();
     if end == 0 || member(&result, "_meta").is_some() {
         return result;
     }
     let comma = if members(&result).is_empty() { "" } else { "," };
-    let meta = format!(r#"{comma}"_meta":{{"toolcrib/cache":"hit","toolcrib/age":{age}}}}}"#);
+    let meta = format!(r#"{comma}"_meta":{{"toolcrib/cache":"{how}","toolcrib/age":{age}}}}}"#);
     [&result[..end], meta.as_bytes()].concat().into()
+}
+
+/// Counts a call that is refused for what it is: whoever sends nonsense uses up what the group may send.
+pub(super) fn count_refused(
+    asked: &Asked<'_>,
+    snapshot: &Snapshot,
+    name: &str,
+    story: &mut Story,
+) -> Result<(), Bytes> {
+    let group = (asked.depth == 0).then_some(&*asked.caller.group);
+    let admitted = snapshot.limits.admit(Asks { group, tool: "", source: None });
+    admitted.map(drop).map_err(|limited| limited_by(name, &limited, story))
+}
+
+/// Counts a call of a tool that makes others, which are counted for themselves: what is said of it alone.
+pub(super) fn admit_alone(
+    snapshot: &Snapshot,
+    name: &str,
+    story: &mut Story,
+) -> Result<Permit, Bytes> {
+    let admitted = snapshot.limits.admit(Asks { group: None, tool: name, source: None });
+    admitted.map_err(|limited| limited_by(name, &limited, story))
+}
+
+fn limited_by(name: &str, limited: &Limited, story: &mut Story) -> Bytes {
+    story.refused(limited.by.kind(), Ended::Limited, Blame::Caller);
+    let shown: String = name.chars().take(MOST_NAME).collect();
+    refusal(&shown, limited)
 }
 
 /// Lets a call in, or says in a result why not.
@@ -201,18 +264,25 @@ fn admit(
 ) -> Result<Permit, Bytes> {
     let group = (asked.depth == 0).then_some(&*asked.caller.group);
     let asks = Asks { group, tool: &making.name, source };
-    making.snapshot.limits.admit(asks).map_err(|limited| {
-        story.refused(limited.by.kind(), Ended::Limited, Blame::Caller);
-        refusal(&making.name, &limited)
-    })
+    let admitted = making.snapshot.limits.admit(asks);
+    admitted.map_err(|limited| limited_by(&making.name, &limited, story))
 }
 
 /// The result of a call that was not let in. It is a result and not a status, also over HTTP: of an
 /// answer with 429 clients show their model nothing.
 fn refusal(name: &str, limited: &Limited) -> Bytes {
     let seconds = limited.wait.as_millis().max(1) as f64 / 1000.0;
+    later(&limited.told(name), seconds)
+}
+
+/// The result of a call for which there is no room now.
+pub(super) fn busy(text: &str) -> Bytes {
+    later(text, 1.0)
+}
+
+fn later(text: &str, seconds: f64) -> Bytes {
     let result = json!({
-        "content": [{ "type": "text", "text": limited.told(name) }],
+        "content": [{ "type": "text", "text": text }],
         "isError": true,
         "_meta": {
             "toolcrib/blame": "caller",
@@ -267,7 +337,7 @@ mod tests {
     #[test]
     fn a_result_says_how_old_it_is_and_is_the_same_otherwise() {
         let aged = |text: &'static str| {
-            String::from_utf8(aged(Bytes::from_static(text.as_bytes()), 7).to_vec()).unwrap()
+            String::from_utf8(aged(Bytes::from_static(text.as_bytes()), "hit", 7).to_vec()).unwrap()
         };
         let meta = r#""_meta":{"toolcrib/cache":"hit","toolcrib/age":7}}"#;
         assert_eq!(aged(r#"{"content":[ {} ] }"#), format!(r#"{{"content":[ {{}} ] ,{meta}"#));

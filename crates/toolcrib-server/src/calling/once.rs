@@ -1,6 +1,7 @@
 //! A call with a key is made once. Whoever sends it again gets what came of it.
 //!
-//! It goes on when its client goes away: a connection that broke is why calls are sent again.
+//! It goes on when its client goes away: a connection that broke is why calls are sent again. What is told of it is how
+//! it ended, whoever waited.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use toolcrib_wire::{Era, RpcError, json::member};
 
 use super::{
     making::{Made, Making, make},
-    own,
+    own, told,
 };
 use crate::{
     dispatch::{Asked, complete, invalid},
@@ -18,6 +19,7 @@ use crate::{
     guard::{
         Ended, Story,
         repeats::{self, Claim, Ending, Known, RepeatKey},
+        telling::Telling,
     },
 };
 
@@ -26,8 +28,9 @@ pub(super) async fn make_once(
     gateway: &Arc<Gateway>,
     asked: Asked<'_>,
     mut making: Making,
-    story: &mut Story,
+    telling: &mut Telling,
 ) -> Ending {
+    let story = &mut telling.story;
     // What tools call among each other has no key: only the call that they are part of is repeated.
     let key = match asked.depth {
         0 => RepeatKey::of_params(&making.params).map_err(invalid)?,
@@ -39,13 +42,14 @@ pub(super) async fn make_once(
     let arguments = std::str::from_utf8(arguments).ok().and_then(lock::digest);
     let arguments = arguments.ok_or_else(|| invalid("`arguments` are nested too deep"))?;
     let what = repeats::what(&making.name, &arguments);
-    let known = gateway.repeats.find(&asked.caller, &key, what).await;
+    let size = making.params.len();
+    let known = gateway.repeats.find(&asked.caller, &key, (what, size)).await;
     let claim = match known {
         Known::First(claim) => claim,
         known => return again(known, &making.name, asked.era, story),
     };
     making.once = Some((key.clone(), repeats::once(&asked.caller, &key, &making.name)));
-    make_apart(gateway, asked.owned(), making, claim, story).await
+    make_apart(gateway, asked.owned(), making, claim, telling).await
 }
 
 /// Makes a call that goes on whoever waits for it.
@@ -54,28 +58,21 @@ async fn make_apart(
     asked: Asked<'static>,
     making: Making,
     claim: Claim,
-    story: &mut Story,
+    telling: &mut Telling,
 ) -> Ending {
     let this = Arc::clone(gateway);
-    // A copy: if nobody waits for it, what is known by now is told all the same.
-    let mut told = story.clone();
+    let mut telling = telling.hand_over();
     let call = gateway.tasks.spawn(async move {
-        let Made { ending, done } = make(&this, &asked, &making, &mut told).await;
+        let Made { ending, done } = make(&this, &asked, &making, &mut telling.story).await;
         if done {
             claim.settle(&ending);
         }
-        (ending, told)
+        told(telling, ending, asked.era).await
     });
-    match call.await {
-        Ok((ending, told)) => {
-            *story = told;
-            ending
-        }
-        Err(_ended) => {
-            let message = "the call was not made to its end".to_owned();
-            Err(RpcError { code: toolcrib_wire::frame::INTERNAL_ERROR, message, data: None })
-        }
-    }
+    call.await.unwrap_or_else(|_ended| {
+        let message = "the call was not made to its end".to_owned();
+        Err(RpcError { code: toolcrib_wire::frame::INTERNAL_ERROR, message, data: None })
+    })
 }
 
 /// What is said of a call whose key is known.
@@ -104,6 +101,14 @@ fn again(known: Known, name: &str, era: Era, story: &mut Story) -> Ending {
                 "`{name}` was called before with this idempotency key, and is not called again. \
                  What it answered then was too large to be remembered."
             ))
+        }
+        Known::Full => {
+            story.refused("idempotency", Ended::Limited, Blame::Caller);
+            let text = format!(
+                "`{name}` was not called: too many calls with idempotency keys run already. Such calls go on \
+                 when nobody waits for them; wait for some to end, or call without a key."
+            );
+            Ok(own(super::making::busy(&text), era))
         }
         Known::Other | Known::First(_) => {
             story.refused("idempotency", Ended::InvalidArguments, Blame::Caller);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use toolcrib_catalogue::{
-    Catalogue, Listing, Offers, Problem, Settings as Naming, SourceState, ToolFilter, lock::Lock,
+    Catalogue, Listing, Offers, Problem, Settings as Naming, SourceState, ToolFilter,
+    lock::{Lock, Pins},
     poison,
 };
 
@@ -21,10 +22,22 @@ impl Gateway {
         self.rebuild_with(None)
     }
 
+    /// Builds the catalogue anew where it is behind its sources. Many new definitions take a second to look at, so
+    /// that is done where nobody waits for anything else.
+    pub(super) async fn catch_up(self: &Arc<Self>) {
+        let Ok(_turn) = self.turn.acquire().await else { return };
+        if *self.built.lock() == self.versions() {
+            return;
+        }
+        let this = Arc::clone(self);
+        self.tasks.spawn_blocking(move || drop(this.rebuild())).await.ok();
+    }
+
     /// Builds catalogue and views anew, under these rules or those in force; they change in one moment.
     fn rebuild_with(&self, access: Option<Access>) -> Vec<Problem> {
-        let mut built = self.built.lock();
-        *built = self.versions();
+        let _building = self.building.lock();
+        // Before anything is asked: what changes meanwhile makes us build once more.
+        let versions = self.versions();
         let listing = |input: &Input| Listing {
             origin: input.origin.clone(),
             style: input.style,
@@ -39,6 +52,7 @@ impl Gateway {
             Ok(built) => built,
             Err(conflict) => {
                 tracing::error!("{conflict}");
+                *self.built.lock() = versions;
                 return vec![Problem::new("tools", conflict.to_string())];
             }
         };
@@ -94,6 +108,7 @@ impl Gateway {
         }
         self.tell_costs(&snapshot);
         self.snapshot.store(Arc::new(snapshot));
+        *self.built.lock() = versions;
         self.changes.send_modify(|it| *it += 1);
         problems
     }
@@ -132,6 +147,11 @@ impl Gateway {
         self.set_rules(Rules { lock, ..rules })
     }
 
+    /// What becomes of what is not as it was accepted.
+    pub fn pins(&self) -> Pins {
+        self.rules().pins
+    }
+
     /// Says of groups with `view: auto` which list they get, when that changes.
     fn tell_costs(&self, snapshot: &Snapshot) {
         let before = self.snapshot.load();
@@ -156,3 +176,6 @@ impl Gateway {
         self.rebuild_with(Some(access))
     }
 }
+
+#[cfg(test)]
+mod tests;

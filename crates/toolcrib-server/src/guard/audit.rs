@@ -10,6 +10,7 @@ mod flood;
 mod chain;
 mod recover;
 mod writer;
+mod sweep;
 mod read;
 mod verify;
 
@@ -29,7 +30,7 @@ use tokio::sync::oneshot;
 use toolcrib_wire::text::Masker;
 
 pub use self::{
-    read::find_call,
+    read::{Records, find_call},
     verify::{Broken, Verified, verify},
 };
 use self::{
@@ -49,6 +50,8 @@ pub struct AuditSettings {
     pub mode: AuditMode,
     /// How long records are kept.
     pub retain: Duration,
+    /// How many bytes of them; the oldest go first.
+    pub max_size: u64,
     /// Whether arguments are written, without secrets.
     pub arguments: Shown,
     /// Whether results are.
@@ -78,6 +81,7 @@ impl Default for AuditSettings {
         Self {
             mode: AuditMode::On,
             retain: Duration::from_secs(90 * 86_400),
+            max_size: 1 << 30,
             arguments: Shown::Digest,
             results: Shown::Digest,
         }
@@ -91,10 +95,15 @@ struct Keeping {
     retain: Duration,
     /// When another file is begun.
     largest: u64,
+    /// How much is kept.
+    most: u64,
 }
 
 /// When another file is begun.
 const LARGEST: u64 = 16 << 20;
+
+/// Outcomes of calls that were refused before anything ran. They cost a caller nothing, and so must cost us little.
+const REFUSED: [&str; 5] = ["unknown_tool", "invalid_arguments", "limited", "held", "expelled"];
 
 /// How long an answer waits for a record that cannot be written.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -132,7 +141,9 @@ impl Audit {
         masker: Masker,
     ) -> io::Result<Self> {
         let (strict, retain) = (settings.mode == AuditMode::Strict, settings.retain);
-        let keeping = Keeping { strict, retain, largest: LARGEST };
+        let most = settings.max_size;
+        // There have to be files that can go.
+        let keeping = Keeping { strict, retain, largest: LARGEST.min(most / 8), most };
         Self::start(folder, key, settings, keeping, masker)
     }
 
@@ -143,9 +154,14 @@ impl Audit {
         keeping: Keeping,
         masker: Masker,
     ) -> io::Result<Self> {
-        let key = read_key(key)?;
+        // The key is made last: where there is one, there were records.
+        let had_key = key.exists();
         let recovered = recover(folder)?;
-        let gaps = recovered.gaps.clone();
+        let key = read_key(key)?;
+        let mut gaps = recovered.gaps.clone();
+        if had_key && gaps.is_empty() && recovered.next.seq == 1 {
+            gaps.push(Gap::new("cut", "all records were gone, and `audit.key` was there still"));
+        }
         let shared = Arc::new(Shared::new());
         let folder = PathBuf::from(folder);
         let writer = Writer::new(Arc::clone(&shared), folder, keeping, recovered);
@@ -174,6 +190,10 @@ impl Audit {
 
     /// Records a call that has ended.
     pub(crate) fn call(&self, record: &CallRecord<'_>) -> Receipt {
+        if REFUSED.contains(&record.outcome) && !self.shared.tells_refusal(record.who, record.group)
+        {
+            return Receipt(None);
+        }
         let strict = self.settings.mode == AuditMode::Strict;
         let (sender, receiver) = if strict {
             let (sender, receiver) = oneshot::channel();
@@ -211,10 +231,11 @@ impl Audit {
         if shown == Shown::Digest {
             return None;
         }
-        // A secret that goes over the end would be cut, and not known any more.
-        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(2 * MOST_PAYLOAD)]);
-        let mut text = self.masker.load().mask_json(&text).into_owned();
-        let end = text.floor_char_boundary(MOST_PAYLOAD);
+        let (masker, read) = (self.masker.load(), bytes.len().min(2 * MOST_PAYLOAD));
+        let mut text = masker.mask_json(&String::from_utf8_lossy(&bytes[..read])).into_owned();
+        // A secret that goes over the end is cut, and not known any more.
+        let whole = if read < bytes.len() { masker.margin() } else { 0 };
+        let end = text.floor_char_boundary(text.len().saturating_sub(whole).min(MOST_PAYLOAD));
         text.truncate(end);
         Some(text)
     }

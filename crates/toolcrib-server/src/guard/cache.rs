@@ -91,6 +91,8 @@ enum Told {
 pub(crate) enum Found {
     /// The result, and how old it is.
     Hit(Bytes, Duration),
+    /// The result of an equal call that ran meanwhile.
+    Joined(Bytes),
     /// Nothing; others wait for whoever got this.
     Lead(Lead),
     /// Nothing, and nobody waits.
@@ -110,6 +112,17 @@ pub(crate) struct Lead {
 /// What an entry takes besides its result.
 const OVERHEAD: usize = 256;
 
+impl Found {
+    /// In a word, for the record.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Hit(..) => "hit",
+            Self::Joined(_) => "joined",
+            Self::Lead(_) | Self::Alone => "miss",
+        }
+    }
+}
+
 impl Key {
     /// The key of a call; none where the arguments cannot be compared.
     pub(crate) fn new(
@@ -117,14 +130,16 @@ impl Key {
         tool: &str,
         hash: &ToolHash,
         arguments: &[u8],
+        meta: &[u8],
         (era, limit): (Era, Option<usize>),
     ) -> Option<Self> {
         let arguments = lock::digest(std::str::from_utf8(arguments).ok()?)?;
+        let meta = lock::digest(std::str::from_utf8(meta).ok()?)?;
         let mut hasher = blake3::Hasher::new();
         for text in [group, tool] {
             hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
         }
-        hasher.update(hash.as_bytes()).update(arguments.as_bytes());
+        hasher.update(hash.as_bytes()).update(arguments.as_bytes()).update(meta.as_bytes());
         // Results look otherwise in each era, and where less is too large.
         let limit = limit.map_or(u64::MAX, |it| it as u64);
         hasher.update(&[u8::from(era == Era::Modern)]).update(&limit.to_le_bytes());
@@ -143,11 +158,17 @@ impl Cache {
             // Where the one who called is gone without a word, the next one calls.
             let Ok(said) = told.wait_for(|it| !matches!(it, Told::Nothing)).await else { continue };
             match &*said {
-                Told::Result(result) => return Found::Hit(result.clone(), Duration::ZERO),
+                Told::Result(result) => return Found::Joined(result.clone()),
                 Told::Failed => return Found::Alone,
                 Told::Nothing => {}
             }
         }
+    }
+
+    /// The same, at once: where another makes it, nobody waits. A call that others are part of must not, since it may
+    /// be part of the one it would wait for.
+    pub(crate) fn find_now(self: &Arc<Self>, key: Key) -> Found {
+        self.look(key, Instant::now()).unwrap_or(Found::Alone)
     }
 
     fn look(self: &Arc<Self>, key: Key, now: Instant) -> Result<Found, watch::Receiver<Told>> {

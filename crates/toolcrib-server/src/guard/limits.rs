@@ -106,6 +106,9 @@ pub(crate) struct Permit([Option<Arc<Bucket>>; 4]);
 /// When there is no telling, as with calls that run.
 const SOON: Duration = Duration::from_secs(1);
 
+/// Of how many tools that are gone it is remembered that they were called just now.
+const MOST_GONE: usize = 10_000;
+
 #[derive(Debug)]
 struct Bucket {
     rule: Rule,
@@ -156,13 +159,29 @@ impl Limits {
             kept(old, Rule::Source(Arc::clone(name)), *limit)
         };
         let named = |it: &&str| !settings.tools.is_empty() && !it.is_empty();
+        let mut tools: HashMap<_, _> = tools.into_iter().filter(named).filter_map(tool).collect();
+        // A server that takes a tool off its list for a moment must not make it new by that.
+        let now = before.at(Instant::now());
+        let gone = before
+            .tools
+            .iter()
+            .filter(|(name, it)| it.counts(now) && settings.of_tool(name) == Some(it.limit));
+        for (name, bucket) in gone.take(MOST_GONE) {
+            tools.entry(Arc::clone(name)).or_insert_with(|| Arc::clone(bucket));
+        }
         Self {
             begin: before.begin,
             all: kept(before.all.as_ref(), Rule::Gateway, settings.all),
             groups: settings.groups.iter().filter_map(group).collect(),
-            tools: tools.into_iter().filter(named).filter_map(tool).collect(),
+            tools,
             sources: sources.iter().enumerate().map(source).collect(),
         }
+    }
+
+    /// A moment, in nanoseconds from the beginning.
+    fn at(&self, now: Instant) -> u64 {
+        let now = now.saturating_duration_since(self.begin).as_nanos();
+        u64::try_from(now).unwrap_or(u64::MAX)
     }
 
     /// Lets a call in, or says which rule does not.
@@ -184,8 +203,7 @@ impl Limits {
         if permit.0.iter().all(Option::is_none) {
             return Ok(permit);
         }
-        let now = u64::try_from(now.saturating_duration_since(self.begin).as_nanos());
-        let now = now.unwrap_or(u64::MAX);
+        let now = self.at(now);
         // First a look, so that whoever will be refused takes nothing from others even for a moment.
         let refusals = permit.0.iter().flatten().filter_map(|it| it.look(now).err());
         if let Some(longest) = refusals.max_by_key(|it| it.wait) {
@@ -233,6 +251,11 @@ impl Bucket {
         let (due, running) = (AtomicU64::new(0), AtomicU32::new(0));
         let any = limit != Limit::default();
         any.then(|| Arc::new(Self { rule, limit, due, running }))
+    }
+
+    /// Whether it still holds anything against the next call.
+    fn counts(&self, now: u64) -> bool {
+        now < self.due.load(Relaxed) || 0 < self.running.load(Relaxed)
     }
 
     fn refuse(&self, why: Full, wait: Duration) -> Limited {

@@ -253,7 +253,12 @@ impl Looking {
             let cause = change
                 .map_or_else(|| "it is not what it was".to_owned(), |it| it.problem().message);
             if rules.pins == Pins::Hold {
-                it.standing.held = Some(Held::Back(cause.clone()));
+                // How a server is started is not for whoever calls.
+                let told = match change.filter(of_way) {
+                    Some(_) => "its server is started or reached in another way".to_owned(),
+                    None => cause.clone(),
+                };
+                it.standing.held = Some(Held::Back(told));
             }
             if !it.told {
                 let kind = NoticedKind::Drift { before, now: it.standing.look.hash };

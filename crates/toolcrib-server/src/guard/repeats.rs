@@ -38,6 +38,15 @@ const MAX_BYTES: usize = 16 << 20;
 /// A larger outcome is not remembered, only that there was one.
 const MAX_OUTCOME: usize = 1 << 20;
 
+/// How many calls of one caller may run; they go on when nobody waits for them any more.
+const MAX_RUNNING: usize = 128;
+
+/// And of all callers.
+const MAX_RUNNING_IN_ALL: usize = 1_024;
+
+/// And how large what they were called with may be together.
+const MAX_RUNNING_BYTES: usize = 64 << 20;
+
 /// What a key and its place take besides the outcome.
 const OVERHEAD: usize = 512;
 
@@ -53,7 +62,15 @@ pub(crate) type Ending = Result<Bytes, RpcError>;
 
 /// What is remembered of all callers.
 #[derive(Debug, Default)]
-pub(crate) struct Repeats(Mutex<HashMap<[u8; 32], Own>>);
+pub(crate) struct Repeats(Mutex<All>);
+
+#[derive(Debug, Default)]
+struct All {
+    callers: HashMap<[u8; 32], Own>,
+    running: usize,
+    /// What those were called with.
+    bytes: usize,
+}
 
 /// What is remembered of one caller.
 #[derive(Debug, Default)]
@@ -64,6 +81,7 @@ struct Own {
     /// Counts up with every one that comes.
     next: u64,
     bytes: usize,
+    running: usize,
 }
 
 #[derive(Debug)]
@@ -99,6 +117,8 @@ pub(crate) enum Known {
     Gone,
     /// The key stands for another call.
     Other,
+    /// Too many calls with keys run.
+    Full,
 }
 
 /// The right to make the call that a key stands for. Who drops it leaves the key free.
@@ -109,6 +129,8 @@ pub(crate) struct Claim {
     key: RepeatKey,
     tell: watch::Sender<Option<Arc<Kept>>>,
     settled: bool,
+    /// How large what it was called with is.
+    size: usize,
 }
 
 impl RepeatKey {
@@ -190,15 +212,16 @@ pub(crate) fn what(tool: &str, arguments: &ToolHash) -> [u8; 32] {
 }
 
 impl Repeats {
-    /// What is known of a call, or the right to make it. Waits while it is made.
+    /// What is known of a call, or the right to make it. Waits while it is made. `size` is that of its params.
     pub(crate) async fn find(
         self: &Arc<Self>,
         caller: &Caller,
         key: &RepeatKey,
-        what: [u8; 32],
+        (what, size): ([u8; 32], usize),
     ) -> Known {
         loop {
-            let mut running = match self.look(caller.principal(), key, what, Instant::now()) {
+            let found = self.look(caller.principal(), key, (what, size), Instant::now());
+            let mut running = match found {
                 Ok(known) => return known,
                 Err(running) => running,
             };
@@ -211,19 +234,28 @@ impl Repeats {
         }
     }
 
+    /// Whether it is known how a call ended.
+    pub(crate) fn has_ended(&self, caller: &Caller, key: &RepeatKey) -> bool {
+        let all = self.0.lock();
+        let own = all.callers.get(&caller.principal());
+        let entry = own.and_then(|it| it.known.get(key));
+        entry.is_some_and(|it| matches!(it.state, State::Ended(_)))
+    }
+
     fn look(
         self: &Arc<Self>,
         caller: [u8; 32],
         key: &RepeatKey,
-        what: [u8; 32],
+        (what, size): ([u8; 32], usize),
         now: Instant,
     ) -> Result<Known, watch::Receiver<Option<Arc<Kept>>>> {
         let mut all = self.0.lock();
-        if !all.contains_key(&caller) {
+        let All { callers, running, bytes } = &mut *all;
+        if !callers.contains_key(&caller) {
             // Tokens come and go.
-            all.retain(|_, own| own.forget(now, 0));
+            callers.retain(|_, own| own.forget(now, 0));
         }
-        let own = all.entry(caller).or_default();
+        let own = callers.entry(caller).or_default();
         own.forget(now, OVERHEAD);
         match own.known.get(key) {
             Some(entry) if entry.what != what => return Ok(Known::Other),
@@ -231,6 +263,14 @@ impl Repeats {
             Some(Entry { state: State::Running(running), .. }) => return Err(running.clone()),
             None => {}
         }
+        // One that is larger than all may be together runs alone.
+        let large = 0 < *bytes && MAX_RUNNING_BYTES < *bytes + size;
+        if large || MAX_RUNNING <= own.running || MAX_RUNNING_IN_ALL <= *running {
+            return Ok(Known::Full);
+        }
+        own.running += 1;
+        *running += 1;
+        *bytes += size;
         let (tell, told) = watch::channel(None);
         own.next += 1;
         let (number, state) = (own.next, State::Running(told));
@@ -238,7 +278,7 @@ impl Repeats {
         own.known.insert(key.clone(), Entry { what, number, since: now, state });
         own.bytes += OVERHEAD;
         let (repeats, key) = (Arc::clone(self), key.clone());
-        Ok(Known::First(Claim { repeats, caller, key, tell, settled: false }))
+        Ok(Known::First(Claim { repeats, caller, key, tell, settled: false, size }))
     }
 }
 
@@ -320,7 +360,7 @@ impl Claim {
         let kept = Arc::new(Kept::of(ending));
         self.tell.send_replace(Some(Arc::clone(&kept)));
         let mut all = self.repeats.0.lock();
-        let Some(own) = all.get_mut(&self.caller) else { return };
+        let Some(own) = all.callers.get_mut(&self.caller) else { return };
         own.forget(Instant::now(), kept.size());
         if let Some(entry) = own.known.get_mut(&self.key) {
             own.bytes += kept.size();
@@ -331,10 +371,14 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if !self.settled
-            && let Some(own) = self.repeats.0.lock().get_mut(&self.caller)
-        {
-            own.remove(&self.key);
+        let mut all = self.repeats.0.lock();
+        all.running -= 1;
+        all.bytes -= self.size;
+        if let Some(own) = all.callers.get_mut(&self.caller) {
+            own.running -= 1;
+            if !self.settled {
+                own.remove(&self.key);
+            }
         }
     }
 }

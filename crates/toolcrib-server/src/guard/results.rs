@@ -1,11 +1,11 @@
 //! Whether a structured result is what its tool promised.
 
-use std::ops::Range;
+use std::{ops::Range, sync::LazyLock};
 
 use bytes::Bytes;
 use serde_json::Value;
 use toolcrib_catalogue::{Checked, Json, Look};
-use toolcrib_wire::json::{members, pick, string};
+use toolcrib_wire::json::{Rare, member, members, pick, string};
 
 /// What a result says of itself, read on one way through it.
 #[derive(Debug)]
@@ -30,7 +30,8 @@ impl Shape {
     }
 }
 
-/// What is wrong with a result, if its tool promised a structure and something is.
+/// What is wrong with a result, if its tool promised a structure and something is. Nothing of the result is quoted:
+/// it is logged, and where the result says it too, all of that follows.
 pub(crate) fn fault(look: &Look, shape: &Shape, result: &Bytes) -> Option<String> {
     let Some(Checked::Strict(validator)) = &look.output else { return None };
     if shape.is_error {
@@ -40,7 +41,30 @@ pub(crate) fn fault(look: &Look, shape: &Shape, result: &Bytes) -> Option<String
         return Some("The result has no structured content, which the tool promises".to_owned());
     };
     let checked = validator.check_output(&Json::from_scanned(result.slice(at)));
-    checked.err().map(|it| it.to_string())
+    checked.err().map(|it| it.discreet())
+}
+
+/// A result of a server, without what only we say of results: whose fault it was, how long to wait.
+pub(crate) fn plain(result: Bytes) -> Bytes {
+    static OURS: LazyLock<Rare> = LazyLock::new(|| Rare::new("toolcrib/"));
+    if OURS.is_absent(&result) {
+        return result;
+    }
+    let meta = member(&result, "_meta").filter(|at| result[at.clone()].first() == Some(&b'{'));
+    let Some(meta) = meta else { return result };
+    let inside = members(&result[meta.clone()]);
+    let ours = |key: &str| key.starts_with("toolcrib/");
+    if !inside.iter().any(|(key, _)| ours(key)) {
+        return result;
+    }
+    let mut rest = Vec::with_capacity(meta.len());
+    for (key, at) in inside.into_iter().filter(|(key, _)| !ours(key)) {
+        rest.extend_from_slice(if rest.is_empty() { b"" } else { b"," });
+        rest.extend_from_slice(Value::from(&*key).to_string().as_bytes());
+        rest.push(b':');
+        rest.extend_from_slice(&result[meta.start + at.start..meta.start + at.end]);
+    }
+    [&result[..=meta.start], &rest, &result[meta.end - 1..]].concat().into()
 }
 
 /// A result that says in its first words that it is not what was promised. Nothing is left out.
@@ -102,8 +126,19 @@ mod tests {
         );
         check(
             r#"{"content":[],"structuredContent":{"n":"x"}}"#,
-            Some(r#"The result does not fit: `n` must be an integer (type), found "x""#),
+            Some(r#"The result does not fit: `n` must be an integer (type)"#),
         );
+    }
+
+    #[test]
+    fn a_server_does_not_speak_for_us() {
+        let plain = |text: &'static str| plain(Bytes::from_static(text.as_bytes()));
+        let given = r#"{"_meta" : {"a":1.0,"toolcrib\/blame":"caller", "toolcrib/retryAfter":9,"b":2},"n":1}"#;
+        assert_eq!(plain(given), r#"{"_meta" : {"a":1.0,"b":2},"n":1}"#);
+        assert_eq!(plain(r#"{"_meta":{"toolcrib/call":"x"}}"#), r#"{"_meta":{}}"#);
+        for same in [r#"{"_meta":{"a":1}}"#, r#"{"_meta":null}"#, "{}", r#"{"toolcrib/x":1}"#] {
+            assert_eq!(plain(same), same);
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(crate) enum Ended {
     UnknownTool,
     /// The arguments do not fit.
     InvalidArguments,
+    /// The caller may call no more.
+    Expelled,
     /// The tool is held back.
     Held,
     /// There were too many calls.
@@ -38,7 +40,8 @@ pub(crate) struct Story {
     pub(crate) definition: Option<ToolHash>,
     /// Which rule decided, where one did.
     pub(crate) rule: Option<&'static str>,
-    /// Whether the result had been there before: `hit` of the cache, `repeat` of a call with the same key.
+    /// Where results are kept, whether this one was: `hit`, `miss`, or `joined` where an equal call ran just then;
+    /// `repeat` of a call with the same key.
     pub(crate) cache: Option<&'static str>,
     /// How it ended.
     pub(crate) ended: Ended,
@@ -46,6 +49,8 @@ pub(crate) struct Story {
     pub(crate) blame: Option<Blame>,
     /// The code of an error, where it ended with one.
     pub(crate) code: Option<i64>,
+    /// What records say of a refusal, where that is less than what the caller hears.
+    pub(crate) cause: Option<String>,
     /// How often it was tried again.
     pub(crate) retried: Arc<AtomicU32>,
     /// What was kept of its result.

@@ -21,6 +21,9 @@ use crate::{
     gateway::Gateway,
 };
 
+/// How much of a name is kept. It is masked before it is cut to what is written, and a secret must be whole then.
+const MOST_NAME: usize = 2048;
+
 /// A call that will be told of.
 #[derive(Debug)]
 pub(crate) struct Telling {
@@ -34,6 +37,8 @@ pub(crate) struct Telling {
     arguments: Option<Range<usize>>,
     begin: Instant,
     told: bool,
+    /// What was asked for, where it is no call of a tool.
+    pub(crate) method: Option<&'static str>,
 }
 
 impl Telling {
@@ -49,6 +54,7 @@ impl Telling {
             arguments: None,
             begin: Instant::now(),
             told: false,
+            method: None,
         }
     }
 
@@ -65,11 +71,27 @@ impl Telling {
     pub(crate) fn calls(&mut self, tool: &str, params: &Bytes, arguments: Option<Range<usize>>) {
         // A name of megabytes is not kept.
         self.tool = match tool.len() {
-            0..=200 => tool.to_owned(),
-            _ => tool.chars().take(201).collect(),
+            0..MOST_NAME => tool.to_owned(),
+            _ => tool.chars().take(MOST_NAME).collect(),
         };
         self.params = params.clone();
         self.arguments = arguments;
+    }
+
+    /// Somebody else sees the call to its end, and tells of it; here nothing more is told.
+    pub(crate) fn hand_over(&mut self) -> Self {
+        Self {
+            audit: self.audit.clone(),
+            id: self.id.clone(),
+            story: std::mem::take(&mut self.story),
+            caller: self.caller.clone(),
+            tool: std::mem::take(&mut self.tool),
+            params: std::mem::take(&mut self.params),
+            arguments: self.arguments.take(),
+            begin: self.begin,
+            told: std::mem::replace(&mut self.told, true),
+            method: self.method,
+        }
     }
 
     /// The call has ended. The answer goes out when its record is safe, where that is asked for.
@@ -77,9 +99,14 @@ impl Telling {
         mut self,
         answer: Result<Bytes, RpcError>,
     ) -> Result<Result<Bytes, RpcError>, Unwritable> {
+        if self.told {
+            return Ok(answer);
+        }
         let (answer, cause) = self.conclude(answer);
         let size = answer.as_ref().map_or(0, Bytes::len);
-        let result = answer.as_ref().map_or(&[] as &[u8], |it| it);
+        // What quotes the caller is the caller's alone.
+        let quotes = self.story.cause.is_some();
+        let result = answer.as_ref().ok().filter(|_| !quotes).map_or(&[] as &[u8], |it| it);
         self.told = true;
         if let Some(receipt) = self.tell(cause.as_deref(), size, result) {
             receipt.safe().await?;
@@ -105,7 +132,7 @@ impl Telling {
                 (Err(error), Some(cause))
             }
             Ok(result) if ours => {
-                let cause = said(&result);
+                let cause = story.cause.clone().or_else(|| said(&result));
                 // A tool that exists has a name that may be logged; any other name is what the caller likes.
                 let tool = self.story.source.as_ref().map(|_| self.tool.as_str());
                 let ended = outcome(&self.story);
@@ -125,7 +152,7 @@ impl Telling {
         let trace = trace(&self.params).into_iter().find(|(key, _)| *key == "traceparent");
         let trace = trace.map(|(_, it)| it).filter(|it| is_trace(it));
         // The name of a tool that exists is no secret; any other may hold whatever the caller likes.
-        let unknown = story.source.is_none();
+        let unknown = story.source.is_none() || self.method.is_some();
         let masked = unknown.then(|| audit.mask(&self.tool));
         let definition = story.definition.map(|it| hex(it.as_bytes()));
         let cause = cause.map(|it| audit.mask(it));
@@ -134,6 +161,7 @@ impl Telling {
             who: &self.caller.name(audit.salt()),
             group: &self.caller.group,
             client: self.caller.address,
+            method: self.method,
             tool: masked.as_deref().unwrap_or(&self.tool),
             source: story.source.as_deref(),
             definition: definition.as_deref(),
@@ -171,6 +199,7 @@ fn outcome(story: &Story) -> &'static str {
         Ended::ToolError => "tool_error",
         Ended::UnknownTool => "unknown_tool",
         Ended::InvalidArguments => "invalid_arguments",
+        Ended::Expelled => "expelled",
         Ended::Held => "held",
         Ended::Limited => "limited",
         Ended::TimedOut => "timeout",

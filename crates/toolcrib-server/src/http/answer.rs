@@ -68,26 +68,25 @@ impl Door {
             // Whoever stands between may think that the connection is dead.
             () = tokio::time::sleep(KEEP_ALIVE), if streams => None,
         };
-        match ended {
+        let ended = match ended {
             Some(ended) if !stream.has_spoken() => return whole(ended, session.is_none()),
-            Some(ended) => stream.finish(ended.last_word()),
-            None => {}
-        }
+            ended => ended,
+        };
         if let Some(session) = &session {
             session.keep(&stream);
         }
         let receiver = stream.read(None);
-        if !stream.is_finished() {
-            self.gateway.tasks.spawn(async move {
-                let ended = tokio::select! {
+        self.gateway.tasks.spawn(async move {
+            let ended = match ended {
+                Some(ended) => Some(ended),
+                None => tokio::select! {
                     ended = work => Some(ended),
                     () = stream.abandoned() => None,
-                };
-                let last = ended.and_then(Ended::last_word);
-                stream.room().await;
-                stream.finish(last);
-            });
-        }
+                },
+            };
+            // When there is room: what was said before may be all that can wait.
+            stream.end(ended.and_then(Ended::last_word)).await;
+        });
         events(receiver)
     }
 

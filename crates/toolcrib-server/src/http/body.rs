@@ -9,17 +9,16 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header::CACHE_CONTROL};
 use hyper::body::{Body as HyperBody, Frame, SizeHint};
-use tokio::sync::mpsc;
 use toolcrib_wire::frame::one_line;
 
-use crate::stream::Event;
+use crate::{queue::Receiver, stream::Event};
 
 /// A body.
 #[derive(Debug)]
 pub(crate) enum Body {
     Whole(Option<Bytes>),
     /// Messages, each of which becomes an event.
-    Events(mpsc::Receiver<Event>),
+    Events(Receiver<Event>),
 }
 
 impl Body {
@@ -29,7 +28,7 @@ impl Body {
 }
 
 /// A response that is a stream of events.
-pub(crate) fn events(receiver: mpsc::Receiver<Event>) -> Response<Body> {
+pub(crate) fn events(receiver: Receiver<Event>) -> Response<Body> {
     let mut response = super::typed(StatusCode::OK, "text/event-stream", Body::Events(receiver));
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));

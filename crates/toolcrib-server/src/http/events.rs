@@ -7,7 +7,6 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::RETRY_AFTER};
 use hyper::body::Incoming;
 use serde_json::{Value, json, value::RawValue};
-use tokio::sync::mpsc;
 use toolcrib_bus::{
     Batch, BusError, ConsumerName, ConsumerState, DeadLetter, Draft, Filter, Pattern, Start, Wish,
 };
@@ -24,6 +23,7 @@ use crate::{
     built_in::events::{self as built_in, delivered},
     events::{Held, MAX_AT_ONCE, MAX_WAIT, Refused, Wanted},
     gateway::Gateway,
+    queue::{Sender, queue},
     stream::{Event, KEEP_ALIVE},
 };
 
@@ -201,7 +201,7 @@ impl Door {
     ) -> Result<Response<Body>, Refused> {
         let last = self.gateway.bus()?.state().last;
         let mut follower = self.gateway.follow_events(&wanted).await?;
-        let (sender, receiver) = mpsc::channel(QUEUE);
+        let (sender, receiver) = queue(QUEUE);
         let gateway = Arc::clone(&self.gateway);
         self.gateway.tasks.spawn(async move {
             let reading = async {
@@ -229,7 +229,7 @@ impl Door {
         consumer: ConsumerName,
         wanted: Wanted,
     ) -> Response<Body> {
-        let (sender, receiver) = mpsc::channel(QUEUE);
+        let (sender, receiver) = queue(QUEUE);
         let gateway = Arc::clone(&self.gateway);
         let held = gateway.held.hold(&consumer, wanted.patience);
         self.gateway.tasks.spawn(async move {
@@ -250,7 +250,7 @@ fn end_of_looking() -> tokio::time::Instant {
 async fn until_gone(
     gateway: &Gateway,
     caller: &Caller,
-    sender: &mpsc::Sender<Event>,
+    sender: &Sender<Event>,
     work: impl Future<Output = Option<()>>,
 ) {
     tokio::select! {
@@ -266,7 +266,7 @@ async fn pass_on(
     gateway: &Gateway,
     caller: &Caller,
     batch: Batch,
-    sender: &mpsc::Sender<Event>,
+    sender: &Sender<Event>,
 ) -> Option<()> {
     if 0 < batch.missed || !batch.damaged.is_empty() {
         let damaged: Vec<String> =
@@ -289,7 +289,7 @@ async fn give(
     consumer: &ConsumerName,
     wanted: &Wanted,
     held: &Held,
-    sender: &mpsc::Sender<Event>,
+    sender: &Sender<Event>,
 ) -> Option<()> {
     let mut wish = wanted.wish(consumer.clone());
     loop {

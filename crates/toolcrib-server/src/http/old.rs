@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolcrib_wire::Frame;
 
@@ -17,6 +16,7 @@ use super::{
 };
 use crate::{
     access::{Access, Caller},
+    queue::queue,
     session::random_id,
     stdio::Conversation,
     stream::Event,
@@ -50,10 +50,11 @@ impl Door {
         let Some(id) = random_id().filter(|_| self.old.lock().len() < MAX_OLD) else {
             return plain(StatusCode::SERVICE_UNAVAILABLE, "too many sessions\n");
         };
-        let (sender, receiver) = mpsc::channel(QUEUE);
-        let (out, mut outgoing) = mpsc::channel::<Bytes>(QUEUE);
+        // What waits, waits in one place: the second queue is no more than a hand to the body.
+        let (sender, receiver) = queue(1);
+        let (out, mut outgoing) = queue::<Bytes>(QUEUE);
         let gateway = Arc::clone(&self.gateway);
-        let conversation = Conversation::new(gateway, caller.clone(), out);
+        let conversation = Conversation::new(gateway, caller.clone(), out, None);
         let ended = conversation.ended.clone();
         let session =
             Arc::new(OldSession { caller: caller.clone(), conversation, ended: ended.clone() });

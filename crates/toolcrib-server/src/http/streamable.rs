@@ -14,6 +14,7 @@ use crate::{
     dispatch::{self, Asked},
     gateway::ROOTS_CHANGED,
     guard::repeats::RepeatKey,
+    reading::turned_down,
     session::Session,
     stdio::{cancelled_id, null_response, refusal},
 };
@@ -78,6 +79,8 @@ impl Door {
                         Ok(key) => params = params.map(|it| key.among(&it)),
                         Err(cause) => {
                             let error = dispatch::invalid(cause);
+                            let (gateway, params) = (&self.gateway, params.as_ref());
+                            turned_down(gateway, &caller, &method, params, &error).await;
                             let text = response(&id, Err(&error));
                             return json_response(StatusCode::BAD_REQUEST, text);
                         }
@@ -204,12 +207,14 @@ impl Door {
         params: Option<Bytes>,
     ) -> Response<Body> {
         if let Err(error) = modern::check(headers, &method, params.as_ref()) {
+            turned_down(&self.gateway, &caller, &method, params.as_ref(), &error).await;
             return json_response(StatusCode::BAD_REQUEST, response(&id, Err(&error)));
         }
         if method == "subscriptions/listen" {
             return self.subscribe(caller, id, Wanted::read(params.as_ref())).await;
         }
         if let Err(error) = self.check_mirrored(&caller, headers, &method, params.as_ref()) {
+            turned_down(&self.gateway, &caller, &method, params.as_ref(), &error).await;
             return json_response(StatusCode::BAD_REQUEST, response(&id, Err(&error)));
         }
         let streams = accepts_stream(headers);
@@ -255,6 +260,11 @@ impl Door {
         {
             return refuse(-32600, "no batch is taken here");
         }
+        if headers.contains_key(IDEMPOTENCY) {
+            let cause = "Idempotency-Key stands for one call and not for a batch: give each its own, as \
+                         `_meta[\"toolcrib/idempotencyKey\"]`";
+            return refuse(-32600, cause);
+        }
         let mut answers: Vec<Bytes> = Vec::new();
         for (_, range) in parts {
             match Frame::read(&body.slice(range)) {
@@ -269,7 +279,11 @@ impl Door {
                         depth: 0,
                         attempt: None,
                     };
-                    let answer = dispatch::answer(&self.gateway, asked).await;
+                    let answer = tokio::select! {
+                        answer = dispatch::answer(&self.gateway, asked) => answer,
+                        () = session.visit.ended.cancelled() => return unknown_session(),
+                        () = self.gateway.expelled(&caller) => return unknown_session(),
+                    };
                     answers.push(response(&id, answer.as_deref()));
                 }
                 Ok(Frame::Notification { method, params }) => {

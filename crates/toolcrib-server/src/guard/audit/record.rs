@@ -25,7 +25,9 @@ pub(crate) struct CallRecord<'a> {
     pub(crate) who: &'a str,
     pub(crate) group: &'a str,
     pub(crate) client: Option<IpAddr>,
-    /// Its public name.
+    /// What was asked for, where it is no call of a tool.
+    pub(crate) method: Option<&'static str>,
+    /// Its public name; of what is read, the name or the address.
     pub(crate) tool: &'a str,
     pub(crate) source: Option<&'a str>,
     /// The hash of its definition.
@@ -86,6 +88,7 @@ impl CallRecord<'_> {
         if let Some(client) = self.client {
             address(out, client);
         }
+        maybe(out, b",\"method\":", self.method);
         text(out, b",\"tool\":", self.tool);
         maybe(out, b",\"source\":", self.source);
         maybe(out, b",\"definition\":", self.definition);
@@ -276,6 +279,7 @@ mod tests {
             who: "token:12345678",
             group: "guest",
             client: "::1".parse().ok(),
+            method: None,
             tool,
             source: Some("db"),
             definition: Some("ff"),

@@ -129,7 +129,7 @@ fn end(found: &[(u64, PathBuf)], gaps: &mut Vec<Gap>) -> io::Result<End> {
 }
 
 impl Gap {
-    fn new(kind: &'static str, cause: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: &'static str, cause: impl Into<String>) -> Self {
         Self { kind, cause: cause.into() }
     }
 }

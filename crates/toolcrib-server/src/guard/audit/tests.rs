@@ -27,7 +27,7 @@ impl Scene {
 
     fn open_with(&self, mode: AuditMode, largest: u64, retain: Duration) -> Audit {
         let settings = AuditSettings { mode, retain, ..AuditSettings::default() };
-        let keeping = Keeping { strict: mode == AuditMode::Strict, retain, largest };
+        let keeping = Keeping { strict: mode == AuditMode::Strict, retain, largest, most: LARGEST };
         let masker = Masker::new(["hunter22".to_owned()]);
         Audit::start(&self.folder(), &self.0.join("audit.key"), settings, keeping, masker).unwrap()
     }
@@ -83,6 +83,7 @@ fn record<'a>(id: &'a str, tool: &'a str) -> CallRecord<'a> {
         who: "anonymous",
         group: "guest",
         client: None,
+        method: None,
         tool,
         source: None,
         definition: None,
@@ -304,6 +305,81 @@ fn old_files_go_and_the_rest_is_still_whole() {
 }
 
 #[test]
+fn the_oldest_go_where_all_are_too_large_and_that_is_on_record() {
+    let scene = Scene::new("quota");
+    let retain = Duration::from_secs(86_400);
+    let mode = AuditMode::Strict;
+    let settings = AuditSettings { mode, retain, ..AuditSettings::default() };
+    let keeping = Keeping { strict: true, retain, largest: 1500, most: 6000 };
+    let key = scene.0.join("audit.key");
+    let audit = Audit::start(&scene.folder(), &key, settings, keeping, Masker::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for at in 0..80 {
+        let receipt = audit.call(&record(&next_id(), &format!("t{at}")));
+        runtime.block_on(receipt.safe()).unwrap();
+    }
+    audit.close();
+    let size: usize = scene.text().len();
+    assert!(size < 10_000, "{size}");
+    let found = scene.good();
+    assert!(1 < found.first && 80 < found.last, "{found:?}");
+}
+
+/// Who takes away the beginning, and says in the head record that this is how it begins.
+#[test]
+fn a_beginning_that_nobody_let_go_is_missed() {
+    let scene = Scene::filled("genesis", 12);
+    let text = scene.text();
+    let rest: Vec<&str> = text.split_inclusive('\n').skip(9).collect();
+    fs::write(scene.file(1), rest.concat()).unwrap();
+    let place = chain::Place::read(rest[0].as_bytes()).unwrap();
+    let mut head = Head::read(&scene.folder()).unwrap().unwrap();
+    head.first = chain::First { file: 1, seq: place.seq, prev: place.prev };
+    head.write(&scene.folder()).unwrap();
+    let broken = scene.broken();
+    assert!(broken.cause.starts_with("the beginning is gone"), "{broken:?}");
+    // Nor does a start heal it.
+    scene.open().close();
+    assert!(scene.broken().cause.starts_with("the beginning is gone"));
+}
+
+#[test]
+fn a_folder_that_was_emptied_is_missed() {
+    let scene = Scene::filled("emptied", 3);
+    fs::remove_dir_all(scene.folder()).unwrap();
+    let gone = "all records are gone, and `audit.key` is there still";
+    assert_eq!(scene.broken().cause, gone);
+    scene.open().close();
+    assert_eq!(scene.broken().cause, "records were gone when the gateway started");
+    // With the key gone too it is as if there had been nothing, which is how one begins anew.
+    fs::remove_dir_all(scene.folder()).unwrap();
+    fs::remove_file(scene.0.join("audit.key")).unwrap();
+    assert_eq!(scene.good().records, 0);
+    scene.open().close();
+    scene.good();
+}
+
+#[test]
+fn refused_calls_in_a_flood_are_counted_by_caller() {
+    let scene = Scene::new("refused");
+    let audit = scene.open();
+    for _ in 0..2500 {
+        let id = next_id();
+        drop(audit.call(&CallRecord { outcome: "unknown_tool", ..record(&id, "x") }));
+    }
+    call(&audit, "good");
+    audit.close();
+    let records = scene.records();
+    let told = records.iter().filter(|it| it["outcome"] == "unknown_tool").count();
+    let counted = records.iter().filter(|it| it["event"] == "calls_refused");
+    let counted: u64 = counted.map(|it| it["times"].as_u64().unwrap()).sum();
+    assert_eq!(told as u64 + counted, 2500);
+    assert!(told <= 2000, "{told}");
+    assert!(records.iter().any(|it| it["tool"] == "good"));
+    scene.good();
+}
+
+#[test]
 fn events_in_a_flood_are_counted_and_all_are_there() {
     let scene = Scene::new("flood");
     let audit = scene.open();
@@ -373,4 +449,24 @@ fn texts_are_masked_and_digests_keyed() {
     fs::write(scene.0.join("bad"), "short").unwrap();
     let settings = AuditSettings::default();
     Audit::open(&scene.folder(), &scene.0.join("bad"), settings, Masker::default()).unwrap_err();
+}
+
+/// What stands before it is masked and so becomes shorter, which moves the cut into sight.
+#[test]
+fn no_beginning_of_a_secret_is_left_where_a_text_is_cut() {
+    let scene = Scene::new("cut");
+    let settings = AuditSettings { arguments: Shown::Masked, ..AuditSettings::default() };
+    let masker = Masker::new(["planted-secret-value".to_owned()]);
+    let key = scene.0.join("audit.key");
+    let audit = Audit::open(&scene.folder(), &key, settings, masker).unwrap();
+    for short in 0..20 {
+        let begin = r#"{"password":""#;
+        let middle = r#"","z":""#;
+        let pad = 2 * MOST_PAYLOAD - begin.len() - middle.len() - short;
+        let text = format!(r#"{begin}{}{middle}planted-secret-value and more"}}"#, "p".repeat(pad));
+        let shown = audit.arguments(text.as_bytes()).unwrap();
+        assert!(!shown.contains("plan"), "{short}: {shown}");
+    }
+    let small = audit.arguments(br#"{"z":"all of it"}"#).unwrap();
+    assert_eq!(small, r#"{"z":"all of it"}"#);
 }

@@ -60,6 +60,10 @@ pub fn verify(folder: &Path) -> io::Result<Verified> {
         Err(error) => return Err(error),
     };
     let Some(head) = head else {
+        // The key is made after the first head record, and stays.
+        if found.is_empty() && folder.with_extension("key").exists() {
+            return Ok(headless("all records are gone, and `audit.key` is there still"));
+        }
         if found.is_empty() {
             let note = "nothing has been recorded".to_owned();
             return Ok(Verified { notes: vec![note], ..nothing() });
@@ -90,6 +94,8 @@ struct Walk {
     line: u64,
     /// The file and the line of the record before.
     before: (u64, u64),
+    /// Whether a record says that those before the first were let go.
+    retained: bool,
     notes: Vec<String>,
 }
 
@@ -97,14 +103,12 @@ impl Walk {
     fn new(head: Head) -> Self {
         let next = Place { seq: head.first.seq, prev: head.first.prev };
         let file = head.first.file;
-        Self { head, next, records: 0, file, line: 0, before: (file, 0), notes: Vec::new() }
+        let (before, retained, notes) = ((file, 0), false, Vec::new());
+        Self { head, next, records: 0, file, line: 0, before, retained, notes }
     }
 
     fn over(mut self, found: Vec<(u64, PathBuf)>) -> io::Result<Verified> {
         let (first, start) = (self.head.first.seq, self.head.first.file);
-        if 1 < first {
-            self.notes.push(format!("older records than {first} were let go by `retain`"));
-        }
         let found: Vec<_> = found.into_iter().filter(|(number, _)| start <= *number).collect();
         let (mut broken, files) = (None, found.len());
         for (at, (number, path)) in found.iter().enumerate() {
@@ -120,6 +124,15 @@ impl Walk {
             if broken.is_some() {
                 break;
             }
+        }
+        if self.retained {
+            self.notes.push(format!("older records than {first} were let go by `retain`"));
+        }
+        if broken.is_none() && 1 < first && !self.retained {
+            let cause = format!(
+                "the beginning is gone: no record says that those before {first} were let go"
+            );
+            broken = Some(Broken { seq: first, file: segment_name(start), line: 1, cause });
         }
         let last = self.next.seq - 1;
         if broken.is_none() && last < self.head.seq {
@@ -170,6 +183,7 @@ impl Walk {
             if let Some(cause) = lost(line) {
                 return Ok(Some(self.fault(cause)));
             }
+            self.retained |= 1 < self.head.first.seq && lets_go(line, &self.head.first.prev);
             self.before = (self.file, self.line);
             self.next = Place { seq: place.seq + 1, prev: hash };
             self.records += 1;
@@ -221,6 +235,12 @@ fn lost(line: &[u8]) -> Option<&'static str> {
         "cut" => Some("records were gone when the gateway started"),
         _ => None,
     }
+}
+
+/// Whether a record says that everything up to the record of this hash was let go.
+fn lets_go(line: &[u8], last: &Hash) -> bool {
+    let said = format!(r#","event":"retain","before":"{}""#, hex(last));
+    std::str::from_utf8(line).is_ok_and(|it| it.contains(&said))
 }
 
 /// Where a line says that it stands, if it is a record.

@@ -8,7 +8,7 @@
 //! While nothing can be written calls are refused. Nothing is dropped: what happened already waits.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, Write},
     path::PathBuf,
     sync::{
@@ -24,9 +24,8 @@ use toolcrib_bus::{now_ms, rfc3339};
 
 use super::{
     Keeping,
-    chain::{First, Head, Place, hex, link, segments},
+    chain::{Head, Place, link},
     flood::Floods,
-    read::{Lines, Next},
     record::EventRecord,
     recover::{Recovered, open_segment},
 };
@@ -185,10 +184,31 @@ impl Shared {
         }
     }
 
+    /// Whether one more refused call of a caller gets a record; where not, it is counted.
+    pub(crate) fn tells_refusal(&self, who: &str, group: &str) -> bool {
+        let second = now_ms() / 1000;
+        let mut pending = self.pending.lock();
+        let told = pending.floods.is_one_more_of(who, group, second);
+        drop(pending);
+        // The writer may sleep for long, and has to tell of this one some day.
+        if told == Err(1) {
+            self.wake.notify_one();
+        }
+        told.is_ok()
+    }
+
     /// Adds what was only counted.
     fn tell_floods(&self, all: bool) {
         let now = now_ms();
         let mut pending = self.pending.lock();
+        for (who, group, times) in pending.floods.take_refusals(now / 1000, all) {
+            let cause = Some("more refused calls than are told one by one");
+            let (who, group) = (Some(who.as_str()), Some(group.as_str()));
+            let event = "calls_refused";
+            let times = Some(times);
+            let record = EventRecord { event, who, group, cause, times, ..EventRecord::default() };
+            self.add(&mut pending, now, |ts, out| record.write(ts, out));
+        }
         for (event, times) in pending.floods.take(now / 1000, all) {
             let cause = Some("more than are told one by one");
             let record = EventRecord { event, times: Some(times), cause, ..EventRecord::default() };
@@ -238,11 +258,11 @@ impl Shared {
 #[derive(Debug)]
 pub(crate) struct Writer {
     shared: Arc<Shared>,
-    folder: PathBuf,
-    keeping: Keeping,
-    head: Head,
+    pub(super) folder: PathBuf,
+    pub(super) keeping: Keeping,
+    pub(super) head: Head,
     next: Place,
-    number: u64,
+    pub(super) number: u64,
     file: File,
     /// The day, since 1970, of the file's first record.
     day: u64,
@@ -254,7 +274,7 @@ pub(crate) struct Writer {
     /// A write or a sync failed: what comes after `synced` is written once more.
     suspect: bool,
     /// Records that have no place yet.
-    batch: Vec<u8>,
+    pub(super) batch: Vec<u8>,
     weight: usize,
     waiters: Vec<oneshot::Sender<()>>,
     synced_at: Instant,
@@ -383,7 +403,7 @@ impl Writer {
     }
 
     /// Gives every record its place.
-    fn chain(&mut self) {
+    pub(super) fn chain(&mut self) {
         for line in self.batch.split_inclusive(|it| *it == b'\n') {
             let begin = self.tail.len();
             self.next.write(&mut self.tail);
@@ -395,7 +415,7 @@ impl Writer {
         self.batch.shrink_to(MOST_UNSYNCED);
     }
 
-    fn flush(&mut self, sync: bool) -> io::Result<()> {
+    pub(super) fn flush(&mut self, sync: bool) -> io::Result<()> {
         if self.suspect {
             self.file.set_len(self.synced)?;
             self.written = 0;
@@ -415,7 +435,7 @@ impl Writer {
         Ok(())
     }
 
-    fn write_head(&mut self) -> io::Result<()> {
+    pub(super) fn write_head(&mut self) -> io::Result<()> {
         let first = self.head.first.clone();
         let Place { seq, prev } = self.next;
         let head = Head { seq: seq - 1, hash: prev, file: self.number, first };
@@ -436,44 +456,6 @@ impl Writer {
         (self.file, self.synced, self.day) = (file, 0, now_ms() / DAY_MS);
         self.number += 1;
         self.swept_at = None;
-        Ok(())
-    }
-
-    /// Lets go of files that are too old: a tenth at a time, so that a clock that jumped does not take all.
-    fn sweep(&mut self) -> io::Result<()> {
-        let found = segments(&self.folder)?;
-        let most = found.len().div_ceil(10);
-        let now = SystemTime::now();
-        let old = |path: &PathBuf| {
-            let modified = fs::metadata(path).and_then(|it| it.modified());
-            let age = modified.ok().and_then(|it| now.duration_since(it).ok());
-            age.is_some_and(|it| self.keeping.retain < it)
-        };
-        let kept = { found.iter() }.find(|(it, path)| self.number <= *it || !old(path));
-        let kept = kept.map_or(self.number, |(it, _)| *it);
-        let gone: Vec<_> = found.iter().filter(|(it, _)| *it < kept).take(most).collect();
-        let Some((last, _)) = gone.last() else { return Ok(()) };
-        let Some((number, path)) = found.iter().find(|(it, _)| last < it) else { return Ok(()) };
-        let mut lines = Lines::open(path)?;
-        let Next::Line(line) = lines.next()? else { return Ok(()) };
-        let Some(place) = Place::read(line) else { return Ok(()) };
-        // The head first: files that are there and not spoken of do no harm.
-        let first = First { file: *number, seq: place.seq, prev: place.prev };
-        let head = Head { first, ..self.head.clone() };
-        head.write(&self.folder)?;
-        self.head = head;
-        for (_, path) in &gone {
-            fs::remove_file(path)?;
-            fs::remove_file(path.with_extension("torn")).ok();
-        }
-        let cause = format!("{} files up to record {} were let go", gone.len(), place.seq - 1);
-        let record = EventRecord {
-            event: "retain",
-            cause: Some(&cause),
-            before: Some(&hex(&place.prev)),
-            ..EventRecord::default()
-        };
-        self.shared.put(None, |ts, out| record.write(ts, out));
         Ok(())
     }
 }

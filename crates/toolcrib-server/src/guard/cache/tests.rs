@@ -35,7 +35,7 @@ fn a_key_is_of_one_group_tool_definition_and_arguments() {
     let hash = tool(r#"{"name":"t","inputSchema":{"type":"object"}}"#);
     let other = tool(r#"{"name":"t","inputSchema":{"type":"object"},"description":"new"}"#);
     let of = |group, tool, hash, arguments: &str| {
-        Key::new(group, tool, hash, arguments.as_bytes(), (Era::Legacy, None)).unwrap()
+        Key::new(group, tool, hash, arguments.as_bytes(), b"{}", (Era::Legacy, None)).unwrap()
     };
     let one = of("a", "t", &hash, r#"{"x": 1, "y": "ä"}"#);
     assert_eq!(one, of("a", "t", &hash, r#"{"y":"\u00e4","x":1}"#));
@@ -139,9 +139,7 @@ async fn equal_calls_wait_for_the_one_that_runs() {
     // Too large to be kept, and theirs all the same.
     lead.keep(&text(5_000), RULE, ROOM);
     for waiter in waiters {
-        assert!(
-            matches!(waiter.await.unwrap(), Found::Hit(it, Duration::ZERO) if it.len() == 5_000)
-        );
+        assert!(matches!(waiter.await.unwrap(), Found::Joined(it) if it.len() == 5_000));
     }
     assert!(!has(&cache, 1, Instant::now()));
 }
@@ -160,7 +158,7 @@ async fn where_it_is_given_up_the_next_one_calls() {
     tokio::task::yield_now().await;
     assert!(!other.is_finished());
     next.keep(&text(5), RULE, ROOM);
-    assert!(matches!(other.await.unwrap(), Found::Hit(..)));
+    assert!(matches!(other.await.unwrap(), Found::Joined(..)));
 }
 
 #[tokio::test]
@@ -173,4 +171,24 @@ async fn where_it_fails_they_go_their_own_way() {
         assert!(matches!(waiter.await.unwrap(), Found::Alone));
     }
     assert!(matches!(cache.find(key(1)).await, Found::Lead(_)));
+}
+
+#[test]
+fn what_goes_along_with_the_arguments_counts() {
+    let raw = toolcrib_catalogue::Json::parse(r#"{"name":"t"}"#).unwrap();
+    let hash = lock::hash(&toolcrib_catalogue::Tool::read(raw).unwrap());
+    let of = |meta: &str| {
+        Key::new("a", "t", &hash, b"{}", meta.as_bytes(), (Era::Legacy, None)).unwrap()
+    };
+    assert_ne!(of(r#"{"user":"ada"}"#), of(r#"{"user":"bob"}"#));
+    assert_eq!(of(r#"{"a":1,"b":2}"#), of(r#"{"b":2, "a":1}"#));
+}
+
+#[test]
+fn who_must_not_wait_calls_alone() {
+    let (cache, now) = (Arc::new(Cache::default()), Instant::now());
+    let running = lead(&cache, 1, now);
+    assert!(matches!(cache.find_now(key(1)), Found::Alone));
+    running.keep_at(&text(5), RULE, ROOM, now);
+    assert!(matches!(cache.find_now(key(1)), Found::Hit(..)));
 }

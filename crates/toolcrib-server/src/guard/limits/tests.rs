@@ -188,3 +188,22 @@ fn what_is_told_can_be_acted_on() {
     "
     );
 }
+
+/// A server that takes a tool off its list and puts it back must not give it a new rate by that.
+#[test]
+fn a_tool_that_was_gone_for_a_moment_goes_on_counting() {
+    let hourly = rate(1, 3600, 1);
+    let tools = vec![(Pattern("slow*".to_owned()), hourly)];
+    let settings = LimitSettings { tools, ..LimitSettings::default() };
+    let sources = [("db".into(), Limit::default())];
+    let first = Limits::build(&settings, ["slow"], &sources, &Limits::default());
+    drop(first.admit(asks("a", "slow")).unwrap());
+    let without = Limits::build(&settings, [], &sources, &first);
+    let back = Limits::build(&settings, ["slow"], &sources, &without);
+    assert!(back.admit(asks("a", "slow")).is_err());
+    // What was not called leaves nothing behind, and neither does what is ruled otherwise by now.
+    let other = Limits::build(&settings, ["slower"], &sources, &Limits::default());
+    assert!(Limits::build(&settings, [], &sources, &other).tools.is_empty());
+    let none = LimitSettings::default();
+    assert!(Limits::build(&none, [], &sources, &back).tools.is_empty());
+}
