@@ -9,12 +9,15 @@ use toolcrib_server::{AuditMode, AuditSettings, Shown};
 use crate::{
     guard::Word,
     network::{NetworkError, unknown},
-    python::Amount,
+    python::{Amount, size},
     shape::lasting,
 };
 
 /// Where the record is, in `.toolcrib/`.
 pub const AUDIT_FOLDER: &str = "audit";
+
+/// Less would hold too little to be of use.
+const LEAST_SIZE: u64 = 1 << 20;
 
 /// Whether calls are on record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +43,7 @@ pub(crate) enum WrittenAudit {
 pub(crate) struct WrittenHow {
     mode: Option<Word>,
     retain: Option<Amount>,
+    max_size: Option<Amount>,
     arguments: Option<Word>,
     results: Option<Word>,
     #[serde(flatten)]
@@ -57,9 +61,18 @@ pub(crate) fn resolve(
         Some(WrittenAudit::Word(word)) => WrittenHow { mode: Some(word), ..Default::default() },
         Some(WrittenAudit::How(how)) => how,
     };
-    let keys = ["mode", "retain", "arguments", "results"];
+    let keys = ["mode", "retain", "max_size", "arguments", "results"];
     unknown(&how.other, "audit: ", &keys, &[], problems);
     settings.retain = lasting(how.retain.as_ref(), settings.retain, "audit: retain")?;
+    if let Some(amount) = &how.max_size {
+        settings.max_size = match size(amount).filter(|it| LEAST_SIZE <= *it) {
+            Some(size) => size,
+            None => {
+                let cause = "it is a size such as 500MB, at least 1MB".to_owned();
+                return Err(NetworkError::Value { key: "audit: max_size".to_owned(), cause });
+            }
+        };
+    }
     settings.arguments = shown(how.arguments.as_ref(), "audit: arguments")?;
     settings.results = shown(how.results.as_ref(), "audit: results")?;
     match how.mode.as_ref().map_or("on", Word::as_str) {
@@ -111,11 +124,12 @@ mod tests {
         let retain = Duration::from_secs(7 * 86_400);
         let whole = AuditSettings {
             retain,
+            max_size: 5 << 20,
             arguments: Shown::Masked,
             results: Shown::Masked,
             ..strict.clone()
         };
-        let text = "{ mode: strict, retain: 7d, arguments: on, results: on }";
+        let text = "{ mode: strict, retain: 7d, max_size: 5MB, arguments: on, results: on }";
         assert_eq!(read(text).unwrap(), asked(&whole));
         assert_eq!(resolve(None, &mut Vec::new()).unwrap(), Auditing::Default(on));
     }
@@ -125,6 +139,7 @@ mod tests {
         let cause = read("loud").unwrap_err();
         assert_eq!(cause, "network.yaml: audit: mode: `loud` is none of on, strict, off");
         assert!(read("{ retain: 1s }").unwrap_err().contains("audit: retain"));
+        assert!(read("{ max_size: 10KB }").unwrap_err().contains("at least 1MB"));
         assert!(read("{ results: some }").unwrap_err().contains("none of on, off"));
         assert_eq!(read("{ mode: on, reatin: 7d }").unwrap().1.len(), 1);
     }

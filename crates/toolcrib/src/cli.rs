@@ -1,9 +1,13 @@
 //! What can be typed.
 
+mod audit;
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use toolcrib_context::Counter;
+
+pub(crate) use audit::{AuditCommand, Wanted};
 
 /// One counter between AI agents and every tool they use over MCP
 #[derive(Debug, Parser)]
@@ -249,22 +253,6 @@ pub(crate) enum EventsCommand {
         /// The folder of the workspace
         #[arg(short, long, default_value = ".")]
         workspace: PathBuf,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum AuditCommand {
-    /// Read the whole record and say whether it is as it was written
-    #[command(
-        after_help = "Exit code: 0 all good, 1 something was changed, removed or added, 2 it cannot be read"
-    )]
-    Verify {
-        /// The folder of the workspace
-        #[arg(default_value = ".")]
-        workspace: PathBuf,
-        /// Print a JSON object
-        #[arg(long)]
-        json: bool,
     },
 }
 

@@ -107,7 +107,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Lock { workspace, check, json } => {
             lock::run(&open(&workspace)?, lock::Asked { check, as_json: json }).await
         }
-        Command::Audit { what } => audit::run(what),
+        Command::Audit { what } => audit::run(what).await,
         Command::Why { call: Some(call), workspace, .. } => audit::tell(&open(&workspace)?, &call),
         Command::Why { name, group, workspace, call: None } => {
             let workspace = open(&workspace)?;

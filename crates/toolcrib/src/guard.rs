@@ -1,4 +1,5 @@
-//! `validation`, `pins` and `poison` of `network.yaml`, and `toolcrib.lock`: what tools and calls are held to.
+//! `validation`, `pins`, `poison` and `packages` of `network.yaml`, and `toolcrib.lock`: what tools, calls and servers are
+//! held to.
 
 use std::{
     collections::BTreeMap,
@@ -21,6 +22,18 @@ pub const LOCK_FILE: &str = "toolcrib.lock";
 
 /// A larger lock is none.
 const MAX_LOCK: u64 = 256 << 20;
+
+/// What becomes of a server that is fetched when it is started, without a version of it being named.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Packages {
+    /// It is started.
+    Off,
+    /// It is started, and told.
+    #[default]
+    Warn,
+    /// It is not started.
+    Strict,
+}
 
 /// A word; `on` and `off` may have been read as truth values.
 #[derive(Deserialize)]
@@ -72,6 +85,14 @@ pub(crate) fn resolve(
         [("off", PoisonRule::Off), ("warn", PoisonRule::Warn), ("hide", PoisonRule::Hide)];
     choose(poison, "poison", choices, &mut rules.poison)?;
     Ok(rules)
+}
+
+/// What `packages` means.
+pub(crate) fn packages(written: Option<&Word>) -> Result<Packages, NetworkError> {
+    let mut packages = Packages::default();
+    let choices = [("off", Packages::Off), ("warn", Packages::Warn), ("strict", Packages::Strict)];
+    choose(written, "packages", choices, &mut packages)?;
+    Ok(packages)
 }
 
 /// What `repairs` of a group means.

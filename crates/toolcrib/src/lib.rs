@@ -38,7 +38,7 @@ pub use audit::{AUDIT_FOLDER, Auditing};
 pub use bus::BusSettings;
 pub use config::{environment, load_mcp_client, load_mcp_config, substitute_env_vars};
 pub use data::{Claim, Data, Owner};
-pub use guard::{LOCK_FILE, read_lock, write_lock};
+pub use guard::{LOCK_FILE, Packages, read_lock, write_lock};
 pub use network::{Network, NetworkError, read_address};
 pub use own::Own;
 pub use panics::tell_panics;

@@ -20,7 +20,7 @@ use toolcrib_wire::text::Masker;
 use crate::{
     audit::{self, Auditing, WrittenAudit},
     bus::{BusSettings, WrittenBus, resolve as resolve_bus},
-    guard::{self, Word, WrittenValidation},
+    guard::{self, Packages, Word, WrittenValidation},
     limits::{self, WrittenCache, WrittenLimits},
     python::{Amount, WrittenMod, WrittenPython, resolve as resolve_python},
     shape::{self, Results, Sessions, WrittenResults, WrittenSessions},
@@ -57,6 +57,8 @@ pub struct Network {
     pub audit: Auditing,
     /// What tools and calls are held to, but for `toolcrib.lock`.
     pub rules: Rules,
+    /// Whether a server may be a program without a version.
+    pub packages: Packages,
     /// What is wrong.
     pub problems: Vec<Problem>,
     /// What works, and somebody should know of.
@@ -112,6 +114,7 @@ struct Written {
     validation: Option<WrittenValidation>,
     pins: Option<Word>,
     poison: Option<Word>,
+    packages: Option<Word>,
     limits: Option<WrittenLimits>,
     cache: Option<WrittenCache>,
     network: Option<OpenAgents>,
@@ -186,7 +189,7 @@ fn written<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<String>>
     Option::deserialize(value).map(Some)
 }
 
-const KNOWN: [&str; 18] = [
+const KNOWN: [&str; 19] = [
     "listen",
     "tls",
     "behind_proxy",
@@ -202,6 +205,7 @@ const KNOWN: [&str; 18] = [
     "validation",
     "pins",
     "poison",
+    "packages",
     "limits",
     "cache",
     "network",
@@ -351,6 +355,7 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
         sessions,
         audit,
         rules,
+        packages: guard::packages(written.packages.as_ref())?,
         problems,
         warnings,
         present: true,

@@ -8,7 +8,8 @@ use std::{
 use toolcrib_bus::Bus;
 use toolcrib_catalogue::{
     self as catalogue, Catalogue, ClientError, Conflict, Listing, NameStyle, Origin, Problem,
-    Settings, Source, SourceState, ToolFilter, lock::Way,
+    Settings, Source, SourceState, ToolFilter,
+    lock::{Lock, Pinned, Pins, Place, Verdict, Way},
 };
 use toolcrib_server::{Input, Limit};
 use toolcrib_sources::{
@@ -21,7 +22,17 @@ use toolcrib_sources::{
 };
 use toolcrib_wire::{Spool, text::Masker};
 
-use crate::{data::scratch, limits, network::Network, own::Own};
+use crate::{
+    data::scratch,
+    guard::{Packages, read_lock},
+    limits,
+    network::Network,
+    own::Own,
+};
+
+/// Why a server is not started. Callers hear it, so it does not say what the new way is.
+const OTHER_WAY: &str =
+    "it is started or reached in another way than was accepted, and so it was not started";
 
 /// A workspace whose files have been read. Nothing has been started yet.
 #[derive(Debug)]
@@ -124,24 +135,21 @@ impl Workspace {
         }
         let mut problems: Vec<Problem> =
             config.faults.iter().map(|fault| problem(&name, fault)).collect();
-        let cautions = config.servers.iter().filter(|it| !it.disabled);
-        let cautions = cautions.flat_map(ServerConfig::cautions);
-        let warn = |it: ConfigFault| Problem {
-            severity: catalogue::Severity::Warning,
-            ..problem(&name, &it)
-        };
-        let mut warnings: Vec<Problem> = cautions.map(warn).collect();
-        let (style, python) = match Network::read(&folder, lookup) {
+        let network = Network::read(&folder, lookup);
+        let packages = network.as_ref().map_or(Packages::default(), |it| it.packages);
+        let mut warnings = cautions(&config.servers, packages, &name);
+        let (style, python, pins) = match network {
             Ok(network) => {
                 problems.extend(network.problems);
                 warnings.extend(network.warnings);
-                (network.style, Some(network.python))
+                (network.style, Some(network.python), network.rules.pins)
             }
             Err(error) => {
                 let told = error.to_string();
                 let (place, message) = told.split_once(": ").unwrap_or(("network.yaml", &told));
                 problems.push(Problem::new(place, message));
-                (NameStyle::Prefixed, None)
+                // Nobody knows what was asked for.
+                (NameStyle::Prefixed, None, Pins::Hold)
             }
         };
         // Who serves everything to clients may ask them too.
@@ -155,7 +163,10 @@ impl Workspace {
         for mut server in config.servers {
             let way = Some(server.way());
             server.anchor(&folder);
-            let added = if server.disabled { Ok(()) } else { client.add_server(server.clone()) };
+            let loose = refusal(&server, packages, &name);
+            let is_off = server.disabled || loose.is_some();
+            problems.extend(loose);
+            let added = if is_off { Ok(()) } else { client.add_server(server.clone()) };
             let (name_there, at) = (server.name.clone(), server.at);
             let config = match added {
                 Ok(()) => Some(server),
@@ -172,7 +183,24 @@ impl Workspace {
         }
         let broken = config.broken.into_iter().map(|name| Server { name, config: None, way: None });
         servers.extend(broken);
-        Ok(Self { folder, problems, warnings, client, servers, file: name, style, python })
+        let this = Self { folder, problems, warnings, client, servers, file: name, style, python };
+        this.bar(pins, read_lock(&this.folder).0.as_ref());
+        Ok(this)
+    }
+
+    /// With `pins: hold`, keeps servers from being started that are not started as was accepted: what runs has
+    /// done its work before anybody looks at its tools.
+    pub fn bar(&self, pins: Pins, lock: Option<&Lock>) {
+        let pinned = lock.filter(|_| pins == Pins::Hold).map(Pinned::new);
+        let is_other = |name: &str, way: &Way| {
+            let place = Place::of(&Origin::Upstream(name.to_owned()));
+            let verdict = pinned.as_ref().map(|it| it.verdict_on_way(&place, way));
+            matches!(verdict, Some(Verdict::Changed { .. } | Verdict::New))
+        };
+        for server in &self.servers {
+            let barred = server.way.as_ref().is_some_and(|it| is_other(&server.name, it));
+            self.client.bar(&server.name, barred.then(|| OTHER_WAY.to_owned()));
+        }
     }
 
     /// The names of the servers that can be started.
@@ -345,6 +373,25 @@ impl Workspace {
     pub async fn close(&self) {
         self.client.close().await;
     }
+}
+
+/// What works in the entries of servers, and somebody should know of.
+fn cautions(servers: &[ServerConfig], packages: Packages, file: &str) -> Vec<Problem> {
+    let told = |it: &ServerConfig| {
+        let loose = it.loose_package().filter(|_| packages == Packages::Warn);
+        it.cautions().into_iter().chain(loose)
+    };
+    let severity = catalogue::Severity::Warning;
+    let enabled = servers.iter().filter(|it| !it.disabled);
+    enabled.flat_map(told).map(|it| Problem { severity, ..problem(file, &it) }).collect()
+}
+
+/// Why a server is not started although it could be.
+fn refusal(server: &ServerConfig, packages: Packages, file: &str) -> Option<Problem> {
+    let strict = packages == Packages::Strict && !server.disabled;
+    let mut refusal = problem(file, &strict.then(|| server.loose_package()).flatten()?);
+    refusal.message.push_str(", and `packages: strict` does not start it");
+    Some(refusal)
 }
 
 /// Every part is optional; these make a workspace too.

@@ -1,8 +1,13 @@
-//! `toolcrib audit verify`, and `toolcrib why --call`: what the audit record says.
+//! `toolcrib audit`, and `toolcrib why --call`: what the audit record says.
 //!
-//! Both only read, and need nobody's leave: they work beside a running gateway.
+//! All of it only reads, and needs nobody's leave: it works beside a running gateway.
 
-use std::{path::PathBuf, process::ExitCode};
+mod show;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use serde_json::{Value, json};
 use toolcrib::{AUDIT_FOLDER, Workspace};
@@ -14,9 +19,21 @@ use crate::{
     terminal::{self, BOLD, GREEN, RED, YELLOW, styled},
 };
 
-pub(crate) fn run(what: AuditCommand) -> Result<ExitCode, Failure> {
-    let AuditCommand::Verify { workspace, json } = what;
-    let found = verify(&folder(&open(&workspace)?)).map_err(|it| unreadable(&it))?;
+pub(crate) async fn run(what: AuditCommand) -> Result<ExitCode, Failure> {
+    match what {
+        AuditCommand::Verify { workspace, json } => check(&workspace, json),
+        AuditCommand::Show { wanted, lines, workspace } => {
+            show::show(&folder(&open(&workspace)?), &wanted, lines)
+        }
+        AuditCommand::Tail { wanted, lines, count, workspace } => {
+            let folder = folder(&open(&workspace)?);
+            show::tail(&folder, &wanted, lines, count).await
+        }
+    }
+}
+
+fn check(workspace: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let found = verify(&folder(&open(workspace)?)).map_err(|it| unreadable(&it))?;
     terminal::print(&if json { as_json(&found) } else { in_words(&found) })?;
     Ok(if found.broken.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

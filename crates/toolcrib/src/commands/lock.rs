@@ -6,12 +6,12 @@ use serde_json::json;
 use toolcrib::{LOCK_FILE, Network, Workspace, read_lock, write_lock};
 use toolcrib_catalogue::{
     Look, OnFault, Origin, Problem, Source, SourceState, Tool,
-    lock::{Change, ChangeKind, Lock, Now, Place, compare},
+    lock::{Change, ChangeKind, Lock, Now, Pins, Place, compare},
 };
 use toolcrib_server::{Gateway, Rules};
 use toolcrib_sources::mcp::Connection;
 
-use super::{Failure, check::count};
+use super::{Failure, check::count, serve};
 use crate::terminal::{self, GREEN, YELLOW, styled};
 
 /// How often a gateway looks whether something was accepted.
@@ -36,6 +36,10 @@ struct Server {
 
 pub(crate) async fn run(workspace: &Workspace, asked: Asked) -> Result<ExitCode, Failure> {
     let (before, damage) = read_lock(&workspace.folder);
+    if !asked.check {
+        show_ways(workspace, before.as_ref(), asked.as_json);
+        workspace.bar(Pins::Off, None);
+    }
     let servers = workspace.start(&workspace.server_names());
     terminal::wait_for(&servers).await;
     let servers: Vec<Server> = servers.iter().map(Server::of).collect();
@@ -62,6 +66,15 @@ pub(crate) async fn run(workspace: &Workspace, asked: Asked) -> Result<ExitCode,
     }
     report(asked, &told, &[], &servers, Some((&new, differs)))?;
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Says what will be run that was not accepted yet, before it is.
+fn show_ways(workspace: &Workspace, before: Option<&Lock>, as_json: bool) {
+    let Some(before) = before.filter(|_| !as_json) else { return };
+    let others = compare(before, &now(workspace, &[]));
+    let others = others.iter().filter(|it| it.kind == ChangeKind::ChangedWay);
+    let others: Vec<Problem> = others.map(|it| Problem::new("starting", it.to_string())).collect();
+    terminal::warn(&others);
 }
 
 impl Server {
@@ -183,7 +196,8 @@ pub(crate) fn rules(network: &Network, folder: &Path) -> Rules {
 }
 
 /// Takes note of what is accepted while a gateway runs. Never returns.
-pub(crate) async fn follow(gateway: &Gateway, folder: &Path) {
+pub(crate) async fn follow(gateway: &Arc<Gateway>, workspace: &Workspace) {
+    let folder = &workspace.folder;
     let stamp = || {
         let found = std::fs::metadata(folder.join(LOCK_FILE)).ok()?;
         Some((found.modified().ok()?, found.len()))
@@ -197,7 +211,8 @@ pub(crate) async fn follow(gateway: &Gateway, folder: &Path) {
         }
         known = now;
         let (lock, mut problems) = read_lock(folder);
-        problems.extend(gateway.accept(lock));
+        workspace.bar(gateway.pins(), lock.as_ref());
+        problems.extend(serve::apart(gateway, |gateway| gateway.accept(lock)).await);
         tracing::info!("{LOCK_FILE} was read again");
         terminal::warn(&problems);
     }

@@ -65,7 +65,7 @@ pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
             let mut hangup = signal(SignalKind::hangup())?;
             let reading = async {
                 while hangup.recv().await.is_some() {
-                    read_again(&running.workspace, &running.gateway, None);
+                    read_again(&running.workspace, &running.gateway, None).await;
                 }
             };
             tokio::select! {
@@ -172,8 +172,8 @@ impl Running {
             running.spawn(async move { tell_edits(&own, &*source).await });
             running.spawn(async move { events.follow_edits().await });
         }
-        let (gateway, folder) = (Arc::clone(&running.gateway), running.workspace.folder.clone());
-        running.spawn(async move { lock::follow(&gateway, &folder).await });
+        let (gateway, workspace) = (Arc::clone(&running.gateway), Arc::clone(&running.workspace));
+        running.spawn(async move { lock::follow(&gateway, &workspace).await });
         running.start_webhooks().await;
         running.open_socket();
         Ok(running)
@@ -285,7 +285,7 @@ async fn serve_http(
     let telling = async {
         tell_own(own);
         terminal::wait_for(servers).await;
-        tell_servers(gateway, servers);
+        tell_servers(gateway, servers).await;
         std::future::pending::<()>().await;
     };
     let running = async {
@@ -361,8 +361,8 @@ async fn tell_edits(own: &Own, source: &dyn Source) {
 }
 
 /// How the servers came up, once they have.
-fn tell_servers(gateway: &Gateway, servers: &[Arc<Connection>]) {
-    let found = gateway.rebuild();
+async fn tell_servers(gateway: &Arc<Gateway>, servers: &[Arc<Connection>]) {
+    let found = apart(gateway, Gateway::rebuild).await;
     let ready = servers.iter().filter(|it| it.state() == SourceState::Ready).count();
     let by_server: Vec<String> =
         servers.iter().map(|it| format!("{} {}", it.label(), it.tools().len())).collect();
@@ -402,12 +402,14 @@ impl Signals {
     }
 
     /// Waits for the word to stop, and passes it on. SIGHUP reads `external_access` again.
-    async fn stop(&mut self, workspace: &Workspace, gateway: &Gateway, address: SocketAddr) {
+    async fn stop(&mut self, workspace: &Workspace, gateway: &Arc<Gateway>, address: SocketAddr) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => break,
                 _ = self.interrupt.recv() => break,
-                _ = self.hangup.recv() => read_again(workspace, gateway, Some(address)),
+                _ = self.hangup.recv() => {
+                    read_again(workspace, gateway, Some(address)).await;
+                }
             }
         }
         gateway.stop();
@@ -432,17 +434,26 @@ fn futures_now(signal: &mut Signal) -> bool {
     matches!(signal.poll_recv(&mut context), std::task::Poll::Ready(Some(())))
 }
 
-fn read_again(workspace: &Workspace, gateway: &Gateway, address: Option<SocketAddr>) {
-    if let Err(why) = reload(workspace, gateway, address) {
+/// Does something that takes a while with many tools, where nobody is kept waiting for it.
+pub(super) async fn apart<T: Send + Default + 'static>(
+    gateway: &Arc<Gateway>,
+    work: impl FnOnce(&Gateway) -> T + Send + 'static,
+) -> T {
+    let gateway = Arc::clone(gateway);
+    tokio::task::spawn_blocking(move || work(&gateway)).await.unwrap_or_default()
+}
+
+async fn read_again(workspace: &Workspace, gateway: &Arc<Gateway>, address: Option<SocketAddr>) {
+    if let Err(why) = reload(workspace, gateway, address).await {
         gateway.reload_refused(&why);
         terminal::complain(&format!("{why}; access stays as it was"), None);
     }
 }
 
 /// Reads the access rules again. What would open the door is refused: an editor may just be writing.
-fn reload(
+async fn reload(
     workspace: &Workspace,
-    gateway: &Gateway,
+    gateway: &Arc<Gateway>,
     address: Option<SocketAddr>,
 ) -> Result<(), String> {
     let network = Network::read(&workspace.folder, &environment).map_err(|it| it.to_string())?;
@@ -461,9 +472,15 @@ fn reload(
     terminal::hide(masker.clone());
     gateway.set_masker(&masker);
     let rules = lock::rules(&network, &workspace.folder);
-    // Who may ask goes first: a right that is taken away is gone at once.
-    let problems = gateway.set_access(access, network.instructions);
-    gateway.set_rules(rules);
-    terminal::warn(&[network.problems, problems].concat());
+    workspace.bar(rules.pins, rules.lock.as_ref());
+    let Network { instructions, problems: told, .. } = network;
+    let problems = apart(gateway, move |gateway| {
+        // Who may ask goes first: a right that is taken away is gone at once.
+        let problems = gateway.set_access(access, instructions);
+        gateway.set_rules(rules);
+        problems
+    });
+    let problems = problems.await;
+    terminal::warn(&[told, problems].concat());
     Ok(())
 }

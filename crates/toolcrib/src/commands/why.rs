@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use toolcrib::Workspace;
+use toolcrib::{Network, Workspace, environment, read_lock};
 use toolcrib_catalogue::{
-    Catalogue, Entry, Hidden, HiddenBecause, Listing, Origin, Renamed, nearest,
+    Catalogue, Entry, Hidden, HiddenBecause, Listing, Look, OnFault, Origin, Renamed, nearest,
 };
+use toolcrib_server::{About, Remark, Rules, remarks};
 use toolcrib_sources::asyncapi::Care;
 
 use super::{Failure, Seen, unused};
@@ -24,7 +25,11 @@ pub(crate) async fn run(
     workspace.close().await;
     own.close().await;
     let (catalogue, listings, problems) = built?;
-    let story = Story { workspace, catalogue: &catalogue, listings: &listings, seen };
+    let rules = Network::read(&workspace.folder, &environment).map(|it| it.rules);
+    let rules = Rules { lock: read_lock(&workspace.folder).0, ..rules.unwrap_or_default() };
+    let remarks = look(workspace, &listings, &rules);
+    let (catalogue, listings) = (&catalogue, listings.as_slice());
+    let story = Story { workspace, catalogue, listings, seen, rules, remarks };
     let (text, found) = story.tell(name);
     terminal::print(&text)?;
     if !found {
@@ -38,13 +43,26 @@ struct Story<'a> {
     catalogue: &'a Catalogue,
     listings: &'a [Listing],
     seen: Option<&'a Seen>,
+    rules: Rules,
+    remarks: Vec<Remark>,
+}
+
+/// What a gateway would make of these tools.
+fn look(workspace: &Workspace, listings: &[Listing], rules: &Rules) -> Vec<Remark> {
+    let all = workspace.ways();
+    let way = |it: &Listing| match &it.origin {
+        Origin::Upstream(server) => all.iter().find(|(name, _)| name == server)?.1.as_ref(),
+        _ => None,
+    };
+    let ways: Vec<_> = listings.iter().map(way).collect();
+    remarks(listings, &ways, rules)
 }
 
 impl Story<'_> {
     /// The story of `name`, and whether it is the name of a tool that can be called.
     fn tell(&self, name: &str) -> (String, bool) {
         if let Some(entry) = self.catalogue.get(name) {
-            return (self.shown(entry), true);
+            return self.of_entry(entry);
         }
         let hidden: Vec<&Hidden> = self
             .catalogue
@@ -55,11 +73,63 @@ impl Story<'_> {
         let own: Vec<&Entry> =
             self.catalogue.entries().iter().filter(|it| it.tool.name == name).collect();
         if !hidden.is_empty() || !own.is_empty() {
-            let shown = own.iter().map(|it| self.shown(it));
-            let text: Vec<String> = shown.chain(hidden.iter().map(|it| self.hidden(it))).collect();
-            return (text.join("\n"), !own.is_empty());
+            let (mut text, callable): (Vec<String>, Vec<bool>) =
+                own.iter().map(|it| self.of_entry(it)).unzip();
+            text.extend(hidden.iter().map(|it| self.hidden(it)));
+            return (text.join("\n"), callable.contains(&true));
         }
         (self.unknown(name), false)
+    }
+
+    /// The story of a tool of the catalogue, which may be held back nevertheless.
+    fn of_entry(&self, entry: &Entry) -> (String, bool) {
+        let of_it = |it: &&Remark| it.listing == entry.listing && it.tool == entry.tool.name;
+        let mut remarks = self.remarks.iter().filter(of_it);
+        match remarks.clone().find(|it| it.held) {
+            Some(remark) => (self.held(entry, remark), false),
+            None => {
+                let note = remarks
+                    .next()
+                    .map(|it| format!("  note    {}\n", terminal::clean(&it.message)));
+                (self.shown(entry) + &note.unwrap_or_default(), true)
+            }
+        }
+    }
+
+    /// A tool with which nobody is served, and what can be done about it.
+    fn held(&self, entry: &Entry, remark: &Remark) -> String {
+        let (how, cure) = match remark.about {
+            About::Drift => (
+                "held back",
+                "`toolcrib lock --check` says what has changed, `toolcrib lock` accepts everything as it is now",
+            ),
+            About::Poison => (
+                "hidden",
+                "read its definition (`toolcrib tools --json`); `poison: warn` in network.yaml serves it nevertheless, `exclude` of its server takes it out for good",
+            ),
+            About::Schema if self.would_be_permitted(entry) => (
+                "refused",
+                "have its schema mended, or serve it unchecked: `validation: { schemas: permit }` in network.yaml",
+            ),
+            About::Schema => ("refused", "whoever writes its server has to mend it"),
+        };
+        let head = format!("{} is {}", styled(BOLD, &entry.name), styled(YELLOW, how));
+        let origin = self.origin(entry.listing, &entry.tool.name);
+        let cause = terminal::clean(&remark.message);
+        let group = self.seen.and_then(|seen| Some((seen, seen.objection(&entry.name)?)));
+        let group = group.map(|(seen, why)| {
+            format!("  group   {} would not see it either: {why}\n", seen.group)
+        });
+        let group = group.unwrap_or_default();
+        format!("{head}\n{origin}  why     {cause}\n  do      {cure}\n{group}")
+    }
+
+    /// Whether it is refused only because `validation: schemas` says so.
+    fn would_be_permitted(&self, entry: &Entry) -> bool {
+        let given = self.listings[entry.listing].tools.iter();
+        let given = given.into_iter().find(|it| it.name == entry.tool.name);
+        let permitted = |it| Look::at(it, OnFault::RefuseRemote).refused().is_none();
+        self.rules.faulty == OnFault::Refuse && given.is_some_and(permitted)
     }
 
     fn shown(&self, entry: &Entry) -> String {

@@ -1,6 +1,8 @@
 //! Many clients, for a while: nothing grows that should not. The counts are large only in the full run
 //! (`TOOLCRIB_FULL`).
 
+mod calls;
+
 use std::{
     fs,
     io::{BufRead, BufReader, Write},

@@ -1,7 +1,11 @@
 //! What a call passes before anything runs: that its arguments fit, and that its tool is what was accepted.
 
 mod arguments;
+mod expelled;
 mod pins;
+mod reading;
+mod secrets;
+mod why;
 
 use std::path::Path;
 

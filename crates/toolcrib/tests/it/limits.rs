@@ -2,6 +2,7 @@
 //! against a running gateway and a server that notes what reaches it.
 
 mod once;
+mod pages;
 mod several;
 
 use std::{

@@ -224,7 +224,7 @@ impl Old {
 }
 
 /// A server with tools, prompts, resources and completion, which notes what it is asked.
-const OFFERS: &str = r#"
+pub(crate) const OFFERS: &str = r#"
 import json, sys
 def say(message):
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)

@@ -211,6 +211,7 @@ fn a_lock_that_cannot_be_read_holds_more_back_and_not_less() {
     exit 1
     out problem: toolcrib.lock: it cannot be read: stream did not contain valid UTF-8
     out    hint: restore it, or write it anew with `toolcrib lock`
+    out problem: server `mail`: it is started or reached in another way than was accepted, and so it was not started; what was accepted of it stays
     out changed  server mail: it is not in toolcrib.lock
     out if that is what you want, accept it with `toolcrib lock`
     ");
@@ -275,4 +276,88 @@ fn a_shadowing_server_is_told_and_can_be_hidden() {
     assert!(!client.names().contains(&"mcp__facts__daily_fact".to_owned()));
     let answer = client.call("mcp__facts__daily_fact", &json!({}));
     assert_eq!(answer["error"]["message"], "Unknown tool: mcp__facts__daily_fact");
+}
+
+impl Mail {
+    /// Starts the server in another way, which leaves a file.
+    fn start_otherwise(&self) {
+        let text = std::fs::read_to_string(self.folder.file("mcp.json")).unwrap();
+        let mut config: Value = serde_json::from_str(&text).unwrap();
+        let server = &mut config["mcpServers"]["mail"];
+        let started = self.folder.file("started");
+        let run = format!("touch '{}'; exec \"$0\" \"$@\"", started.display());
+        let args = json!(["-c", run, server["command"], server["args"][0]]);
+        *server = json!({ "command": "/bin/sh", "args": args });
+        self.folder.write("mcp.json", config.to_string());
+    }
+
+    fn was_started(&self) -> bool {
+        self.folder.file("started").exists()
+    }
+}
+
+/// What is started has done its work before anybody looks at its tools.
+#[test]
+fn a_changed_command_is_not_run_until_it_is_accepted() {
+    let mail = Mail::new("pins: hold\n");
+    assert_eq!(toolcrib(mail.folder.path(), &["lock"]).code, 0);
+    mail.start_otherwise();
+    for args in [&["check"][..], &["tools"], &["lock", "--check"], &["call", "mcp__mail__send"]] {
+        let run = toolcrib(mail.folder.path(), args);
+        assert!(!mail.was_started(), "{args:?}: {}", run.transcript());
+    }
+    let checked = mail.run(&["check"]);
+    assert!(checked.starts_with("exit 1") && checked.contains("was not started"), "{checked}");
+    let serving = Serving::start(mail.folder.path());
+    let client = Client::new(&serving, None);
+    assert_eq!(client.names(), [""; 0]);
+    assert!(!mail.was_started());
+    // Who accepts it sees first what will be run; the gateway runs it from then on.
+    let accepted = mail.run(&["lock"]);
+    assert!(accepted.starts_with("exit 0") && accepted.contains("/bin/sh"), "{accepted}");
+    assert!(mail.was_started());
+    soon("what was accepted is served", || client.names().len() == 2);
+    assert_eq!(client.text("mcp__mail__send", &json!({ "to": "x" })), r#"{"to":"x"}"#);
+}
+
+#[test]
+fn a_changed_command_runs_where_nothing_is_held() {
+    let mail = Mail::new("pins: warn\n");
+    assert_eq!(toolcrib(mail.folder.path(), &["lock"]).code, 0);
+    mail.start_otherwise();
+    let serving = Serving::start(mail.folder.path());
+    assert_eq!(Client::new(&serving, None).names().len(), 2);
+    assert!(mail.was_started());
+}
+
+/// How a server is started is for whoever runs the gateway.
+#[test]
+fn callers_do_not_hear_the_new_command_line() {
+    let mail = Mail::new("pins: hold\n");
+    assert_eq!(toolcrib(mail.folder.path(), &["lock"]).code, 0);
+    let first = Serving::start(mail.folder.path());
+    let lists = mail.folder.file(".toolcrib/lists.json");
+    soon("what it lists is remembered", || {
+        std::fs::read_to_string(&lists).is_ok_and(|it| it.contains("send"))
+    });
+    drop(first);
+    let text = std::fs::read_to_string(mail.folder.file("mcp.json")).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    config["mcpServers"]["mail"]["env"] = json!({ "EXTRA": "x" });
+    mail.folder.write("mcp.json", config.to_string());
+    let serving = Serving::start(mail.folder.path());
+    let said = Client::new(&serving, None).text("mcp__mail__send", &json!({ "to": "x" }));
+    assert!(said.contains("its server is started or reached in another way"), "{said}");
+    assert!(!said.contains("EXTRA"), "{said}");
+}
+
+#[test]
+fn whatever_goes_on_to_clients_is_pinned() {
+    let mail = Mail::new("pins: hold\n");
+    assert_eq!(toolcrib(mail.folder.path(), &["lock"]).code, 0);
+    let mut changed = send("Send a mail.", &json!({ "to": { "type": "string" } }));
+    changed["execution"] = json!({ "taskSupport": "required" });
+    mail.lists(&[changed]);
+    let serving = Serving::start(mail.folder.path());
+    assert_eq!(Client::new(&serving, None).names(), ["mcp__mail__again"]);
 }

@@ -131,3 +131,36 @@ impl Serving {
         Self::start(folder.path())
     }
 }
+
+/// One of several was refused: sent again, it is made, and the others are not.
+#[test]
+fn what_was_refused_among_several_is_made_when_the_whole_is_repeated() {
+    let network = "limits: { tools: { '*__slow': { concurrent: 1 } } }\n\
+                   external_access: { groups: { a: { auth_token: token-a, exposed_tools: ['*', call_tools] } } }\n";
+    let world = World::new(network);
+    let mut a = world.client("token-a");
+    let calls = json!({ "parallel": 2, "calls": [
+        { "name": "mcp__s__slow", "arguments": { "n": 1 } }, { "name": "mcp__s__slow", "arguments": { "n": 2 } } ] });
+    let mut made = || {
+        let result = a.answer(&[], &keyed("call_tools", &calls, "k")).json()["result"].clone();
+        let outcomes = result["structuredContent"]["outcomes"].as_array().unwrap().clone();
+        outcomes.iter().filter(|it| it["result"]["isError"] != true).count()
+    };
+    assert_eq!(made(), 1);
+    assert_eq!(made(), 2);
+    assert_eq!(made(), 2);
+    assert_eq!(world.reached("slow"), 2);
+}
+
+#[test]
+fn a_key_in_a_header_is_of_one_call_and_not_of_a_batch() {
+    let world = World::new(TWO);
+    let headers = [("Authorization", "Bearer token-a"), ("Idempotency-Key", "k")];
+    let session = world.serving.session(&headers[..1], "2025-03-26");
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "mcp__s__count" } });
+    let headers = [headers[0], headers[1], ("Mcp-Session-Id", session.as_str())];
+    let answer = world.serving.post(&headers, &json!([call]));
+    assert_eq!(answer.status, 400);
+    assert!(answer.body.contains("stands for one call"), "{}", answer.body);
+    assert_eq!(world.reached("count"), 0);
+}

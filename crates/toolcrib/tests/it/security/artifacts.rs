@@ -1,5 +1,7 @@
 //! G1, G2 and G4 to G8, and what B9 says of artifacts: results that are kept on disk. B13 is in `context`.
 
+mod running;
+
 use std::{
     fs::{self, File},
     io::{Read, Write},

@@ -132,11 +132,12 @@ fn f11_in_a_sandbox_tools_reach_no_more_than_they_need() {
     assert!(!home.file("x").exists());
 }
 
-#[test]
-fn f13_programs_without_a_version_are_told() {
-    let folder = Folder::new();
+/// Packages with and without a version, and what starts them: it writes down that it was.
+fn packages(folder: &Folder) -> String {
     for name in ["npx", "uvx"] {
-        let file = folder.write(&format!("bin/{name}"), "#!/bin/sh\nexit 1\n");
+        let started = folder.file("started");
+        let text = format!("#!/bin/sh\necho {name} \"$@\" >> '{}'\nexit 1\n", started.display());
+        let file = folder.write(&format!("bin/{name}"), text);
         fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
     }
     let servers = json!({
@@ -145,14 +146,58 @@ fn f13_programs_without_a_version_are_told() {
         "fixed": { "command": "npx", "args": ["-y", "@scope/some-server@1.2.3"] },
     });
     folder.write("mcp.json", json!({ "mcpServers": servers }).to_string());
-    let path = format!("{}:{}", folder.file("bin").display(), std::env::var("PATH").unwrap());
+    format!("{}:{}", folder.file("bin").display(), std::env::var("PATH").unwrap())
+}
+
+/// Whether something is said of a server, beyond that it failed.
+fn is_told(checked: &Run, severity: &str, server: &str) -> bool {
+    let named = format!("server `{server}`: `args`");
+    checked.out.lines().any(|it| it.starts_with(severity) && it.contains(&named))
+}
+
+#[test]
+fn f13_programs_without_a_version_are_told() {
+    for (word, told) in [("", true), ("packages: warn\n", true), ("packages: off\n", false)] {
+        let folder = Folder::new();
+        let path = packages(&folder);
+        folder.write("network.yaml", word);
+        let checked = check(&folder, &[("PATH", &path)]);
+        for name in ["loose", "loose-too"] {
+            assert_eq!(is_told(&checked, "warning:", name), told, "{}", checked.transcript());
+        }
+        assert!(!is_told(&checked, "warning:", "fixed"), "{}", checked.transcript());
+        let started = fs::read_to_string(folder.file("started")).unwrap();
+        assert!(started.contains("npx -y some-server\n"), "{started}");
+    }
+}
+
+#[test]
+fn f13_where_that_is_wanted_programs_without_a_version_are_not_started() {
+    let folder = Folder::new();
+    let path = packages(&folder);
+    folder.write("network.yaml", "packages: strict\n");
     let checked = check(&folder, &[("PATH", &path)]);
-    let warned = |name: &str| {
-        let named = format!("server `{name}`");
-        checked.out.lines().any(|it| it.starts_with("warning:") && it.contains(&named))
-    };
-    assert!(warned("loose") && warned("loose-too"), "{}", checked.transcript());
-    assert!(!warned("fixed"), "{}", checked.transcript());
+    assert_eq!(checked.code, 1, "{}", checked.transcript());
+    for name in ["loose", "loose-too"] {
+        assert!(is_told(&checked, "problem:", name), "{}", checked.transcript());
+    }
+    assert!(checked.out.contains("`packages: strict` does not start it"));
+    assert!(checked.out.contains("name the version: `some-server@1.2.3`"));
+    assert!(!is_told(&checked, "", "fixed"), "{}", checked.transcript());
+    drop(Serving::start_with(folder.path(), &[("PATH", &path)]));
+    let started = fs::read_to_string(folder.file("started")).unwrap();
+    assert!(
+        started.contains("some-server@1.2.3") && !started.contains("some-server\n"),
+        "{started}"
+    );
+    folder.write("network.yaml", "packages: stric\n");
+    let refused = toolcrib(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(refused.code, 2, "{}", refused.transcript());
+    assert!(
+        refused.err.contains("`stric` is none of off, warn, strict"),
+        "{}",
+        refused.transcript()
+    );
 }
 
 #[test]

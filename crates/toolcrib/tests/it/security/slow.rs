@@ -114,30 +114,67 @@ fn sockets(id: u32) -> usize {
     links.filter(|it| it.to_string_lossy().starts_with("socket:")).count()
 }
 
+/// Ways on which messages come to a client.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Legacy,
+    Modern,
+    Old,
+}
+
 /// A call whose answer is a stream of so many messages of so many bytes.
 fn flood(serving: &Serving, bytes: usize, count: usize) -> TcpStream {
-    let session = serving.session(&[], "2025-11-25");
+    flood_on(serving, Way::Legacy, bytes, count)
+}
+
+/// The same on another way. What is returned is where its messages come.
+fn flood_on(serving: &Serving, way: Way, bytes: usize, count: usize) -> TcpStream {
     let params = json!({ "name": "mcp__evil__flood", "_meta": { "progressToken": 1 },
         "arguments": { "bytes": bytes, "count": count } });
-    let body = super::request(1, "tools/call", params).to_string();
+    let mut request = super::request(1, "tools/call", params);
+    let mut headers = "Accept: application/json, text/event-stream\r\n".to_owned();
+    match way {
+        Way::Legacy => {
+            let session = serving.session(&[], "2025-11-25");
+            headers.push_str(&format!("Mcp-Session-Id: {session}\r\n"));
+        }
+        Way::Modern => {
+            for (name, value) in super::modern_headers("tools/call") {
+                headers.push_str(&format!("{name}: {value}\r\n"));
+            }
+            headers.push_str("Mcp-Name: mcp__evil__flood\r\n");
+            let meta = &mut request["params"]["_meta"];
+            meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
+        Way::Old => {
+            let old = super::Old::open(serving, ("X-Nothing", "1"));
+            let sent = serving.request("POST", &old.path, &[], &request.to_string());
+            assert_eq!(sent.status, 202, "{sent:?}");
+            return old.reader.into_inner();
+        }
+    }
+    let body = request.to_string();
     let mut socket = TcpStream::connect(&serving.address).unwrap();
     let (host, length) = (&serving.address, body.len());
     let head = format!(
-        "POST /mcp HTTP/1.1\r\nHost: {host}\r\nMcp-Session-Id: {session}\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        "POST /mcp HTTP/1.1\r\nHost: {host}\r\n{headers}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
     );
     socket.write_all(format!("{head}{body}").as_bytes()).unwrap();
     socket
 }
 
-/// Reads until the answer is there.
-fn read_to_the_answer(mut reader: TcpStream) {
+/// Reads until the answer is there; returns how many bytes of messages came before it.
+fn read_to_the_answer(mut reader: TcpStream) -> usize {
     reader.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    let (mut heard, mut buffer) = (Vec::new(), vec![0; 65536]);
+    let (mut heard, mut buffer, mut messages) = (Vec::new(), vec![0; 65536], 0);
     while !String::from_utf8_lossy(&heard).contains("flooded") {
         let read = reader.read(&mut buffer).unwrap();
         assert_ne!(read, 0, "it ended");
+        messages += buffer[..read].iter().filter(|it| **it == b'z').count();
         heard = [&heard[heard.len().saturating_sub(100)..], &buffer[..read]].concat();
     }
+    messages
 }
 
 /// 64 MB of messages for a client that does not read.
@@ -171,5 +208,44 @@ fn i06_who_does_not_read_costs_little_and_is_sent_away() {
     silent.read_to_end(&mut rest).ok();
     assert!(!String::from_utf8_lossy(&rest).contains("flooded"), "it was cut off");
     // And others are served.
+    read_to_the_answer(flood(&serving, 10, 10));
+}
+
+/// Messages of which 64, as many as may wait, are 13 MB; on each way.
+#[test]
+fn i06_large_messages_wait_by_their_bytes_and_one_alone_gets_through() {
+    const MIB: u64 = 1024 * 1024;
+    const WAYS: [Way; 3] = [Way::Legacy, Way::Modern, Way::Old];
+    let (bytes, count) = (200_000, 70);
+    let folder = Folder::new();
+    let server = on_stdio(&folder, json!({}));
+    folder.write("mcp.json", json!({ "mcpServers": { "evil": server } }).to_string());
+    let serving = Serving::start(folder.path());
+    let id = serving.child.id();
+    for way in WAYS {
+        read_to_the_answer(flood_on(&serving, way, bytes, count));
+        // Three times as large as what may wait.
+        let heard = read_to_the_answer(flood_on(&serving, way, 3 * 1024 * 1024, 1));
+        assert!(3 * 1024 * 1024 <= heard, "{way:?}: {heard} bytes");
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let (before, open, begin) = (memory(id), sockets(id), Instant::now());
+    let mut silent: Vec<TcpStream> =
+        WAYS.iter().cycle().take(6).map(|it| flood_on(&serving, *it, bytes, count)).collect();
+    let mut most = 0;
+    while begin.elapsed() < Duration::from_secs(8) || open < sockets(id) {
+        most = most.max(memory(id).saturating_sub(before));
+        assert!(begin.elapsed() < Duration::from_secs(100), "some stay open");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    println!("{most} bytes more for {} clients, closed after {:?}", silent.len(), begin.elapsed());
+    // 2 MiB each, and what the allocator takes at a time.
+    assert!(most < 20 * MIB, "{most} bytes wait for who does not read");
+    for socket in &mut silent {
+        let mut rest = Vec::new();
+        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        socket.read_to_end(&mut rest).ok();
+        assert!(!String::from_utf8_lossy(&rest).contains("flooded"), "it was cut off");
+    }
     read_to_the_answer(flood(&serving, 10, 10));
 }
