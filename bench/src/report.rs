@@ -1,227 +1,265 @@
-//! What is told at the end: a table for people, JSON for programs.
+//! What is told at the end: tables for people, JSON for programs.
 
 use std::{fmt::Write, fs};
 
 use serde_json::{Value, json};
 
 use crate::{
-    figures::{Slice, Spread, cpu_each},
-    rounds::{LOADS, Load, Plan, Results, What},
-    world::{Way, World},
+    cases::{Contender, Who},
+    figures::{Slice, Spread, added_ratio, float, ratio},
+    goals::{self, Bound, Goal},
+    growth,
+    histogram::Histogram,
+    once::Once,
+    rounds::{Measured, Outcome},
+    table::{Table, figure, spread},
 };
 
 /// What was found.
 #[derive(Debug)]
-pub(crate) struct Report<'a> {
-    plan: &'a Plan,
-    results: &'a Results,
+pub(crate) struct Report {
+    pub(crate) rounds: u32,
+    /// Whether only a part was asked for: what was not measured then goes without saying.
+    pub(crate) part: bool,
+    pub(crate) measured: Vec<Measured>,
+    pub(crate) once: Vec<Once>,
     /// How many answers were checked, warming up included.
-    checked: u64,
-    /// How long a list is, by way.
-    list_bytes: [usize; 3],
+    pub(crate) checked: u64,
     /// The load of the machine, before and after.
-    busy: [String; 2],
+    pub(crate) busy: [String; 2],
 }
 
-/// Something we want to reach.
-struct Goal {
-    name: &'static str,
-    found: Spread,
-    at_most: Option<f64>,
-    at_least: Option<f64>,
-}
-
-impl<'a> Report<'a> {
-    pub(crate) fn new(plan: &'a Plan, world: &World, results: &'a Results, before: String) -> Self {
-        let checked = world.numbers.count();
-        let list_bytes = Way::ALL.map(|way| world.list(way).body.len());
-        Self { plan, results, checked, list_bytes, busy: [before, load_average()] }
-    }
-
-    pub(crate) fn table(&self) -> String {
+impl Report {
+    /// The tables; in a file they have headings and the plot.
+    pub(crate) fn text(&self) -> String {
         let [before, after] = &self.busy;
         let mut text = format!(
-            "{} rounds, {} answers checked, {} cores, load {before} before and {after} after\n",
-            self.plan.rounds,
-            thousands(self.checked),
+            "{} rounds, {} answers checked, {} cores, load {before} before and {after} after. A ratio is \
+             taken within a round; the median of the rounds is told, and the ends.\n\n",
+            self.rounds,
+            figure(float(self.checked)),
             cores(),
         );
-        for (load, by_way) in LOADS.iter().zip(self.results) {
-            let heads = Way::ALL.map(|it| it.name().to_owned());
-            text.push('\n');
-            push_row(&mut text, load.name, &heads);
-            for (name, cells) in self.rows(load, by_way) {
-                push_row(&mut text, &format!("  {name}"), &cells);
-            }
+        text.push_str(&self.goals_text());
+        for measured in &self.measured {
+            write!(text, "\n## {}\n\n{}", measured.case.title, case_text(measured)).ok();
         }
-        text.push('\n');
-        for goal in self.goals() {
-            let Spread { median, least, most } = goal.found;
-            let verdict = if goal.is_reached() { "reached" } else { "missed" };
-            writeln!(
-                text,
-                "{:<48}{median:>6.2}  ({least:.2} to {most:.2})  goal {}: {verdict}",
-                goal.name,
-                goal.wanted()
-            )
-            .ok();
+        if !self.once.is_empty() {
+            let mut table = Table::new(&["toolcrib by itself", "found", "unit"]);
+            for Once { name, unit, found, .. } in &self.once {
+                table.row(vec![(*name).to_owned(), spread(Some(*found)), (*unit).to_owned()]);
+            }
+            write!(text, "\n## Start, memory, size\n\n{}", table.text()).ok();
+        }
+        text.push_str(&growth::text(&self.measured));
+        text
+    }
+
+    /// What goes into `results.md`.
+    pub(crate) fn page(&self) -> String {
+        format!(
+            "# What a call costs: figures\n\nWritten by `./scripts/bench`; what they mean stands in \
+             [README.md](README.md).\n\n![toolcrib and other gateways, compared with nginx](results.svg)\n\n{}",
+            self.text()
+        )
+    }
+
+    fn goals_text(&self) -> String {
+        let mut table = Table::new(&["goal", "found", "wanted", "verdict"]);
+        for goal in goals::goals(&self.measured, &self.once) {
+            if self.part && goal.found.is_none() {
+                continue;
+            }
+            let verdict = match goal.cpu.filter(|_| goal.is_noisy()) {
+                None => goal.verdict().word().to_owned(),
+                Some((cpu, most)) => format!(
+                    "noisy; by CPU per call, {} × (≤ {}): {}",
+                    figure(cpu.median),
+                    figure(most),
+                    goal.verdict().word()
+                ),
+            };
+            table.row(vec![goal.name.clone(), spread(goal.found), goal.bound.text(), verdict]);
+        }
+        let mut text = table.text();
+        if self.part {
+            return text;
+        }
+        let missing = goals::missing(&self.measured);
+        if missing.is_empty() {
+            text.push_str("\nThe comparison is met: the crate mcp-proxy and fastmcp took part.\n");
+        } else {
+            text.push_str("\nComparison not met:\n");
+            missing.iter().for_each(|it| text.push_str(&format!("- {it}\n")));
         }
         text
     }
 
-    /// The lines of one load.
-    fn rows(&self, load: &Load, by_way: &[Vec<Slice>; 3]) -> Vec<(String, [String; 3])> {
-        let spreads = |figure: fn(&Slice) -> f64| {
-            Way::ALL.map(|way| Spread::of(by_way[way.place()].iter().map(figure)))
-        };
-        let (p50, p99) = (spreads(|it| it.p50), spreads(|it| it.p99));
-        let mut rows = vec![
-            ("p50, µs".to_owned(), p50.map(|it| decimal(it.median))),
-            ("  least to most".to_owned(), p50.map(range)),
-            ("p99, µs".to_owned(), p99.map(|it| decimal(it.median))),
-        ];
-        let added = Way::ALL.map(|way| match way {
-            Way::Direct => "-".to_owned(),
-            Way::Nginx | Way::Toolcrib => decimal(added(by_way, way).median),
-        });
-        rows.push(("added p50, µs".to_owned(), added));
-        let rate = spreads(Slice::rate);
-        rows.push(("answers/s".to_owned(), rate.map(|it| whole(it.median))));
-        rows.push(("  least to most".to_owned(), rate.map(range)));
-        if load.what == What::List {
-            rows.push(("MB/s".to_owned(), spreads(Slice::megabytes).map(|it| whole(it.median))));
-            let bytes = self.list_bytes.map(|it| thousands(it as u64));
-            rows.push(("bytes".to_owned(), bytes));
-        }
-        let cpu = Way::ALL.map(|way| match way {
-            Way::Direct => "-".to_owned(),
-            Way::Nginx | Way::Toolcrib => decimal(cpu_each(&by_way[way.place()])),
-        });
-        rows.push(("its CPU time, µs".to_owned(), cpu));
-        rows
-    }
-
-    fn goals(&self) -> [Goal; 2] {
-        let [one, many, ..] = self.results;
-        [
-            Goal {
-                name: "added p50 at 1 connection, toolcrib ÷ nginx",
-                found: ratio(one, |direct, it| it.p50 - direct.p50),
-                at_most: Some(2.0),
-                at_least: None,
-            },
-            Goal {
-                name: "answers/s at 64 connections, toolcrib ÷ nginx",
-                found: ratio(many, |_, it| it.rate()),
-                at_most: None,
-                at_least: Some(0.6),
-            },
-        ]
-    }
-
     pub(crate) fn json(&self) -> String {
-        let loads: Vec<Value> = LOADS
+        let cases: Vec<Value> = self.measured.iter().map(case_json).collect();
+        let goals: Vec<Value> =
+            goals::goals(&self.measured, &self.once).iter().map(goal_json).collect();
+        let once: Vec<Value> = self
+            .once
             .iter()
-            .zip(self.results)
-            .map(|(load, by_way)| {
-                let ways = Way::ALL.map(|way| (way.name().to_owned(), way_json(by_way, way)));
-                json!({
-                    "load": load.name,
-                    "connections": load.connections,
-                    "ways": serde_json::Map::from_iter(ways),
-                })
-            })
+            .map(|it| json!({ "id": it.id, "name": it.name, "unit": it.unit, "found": ends(it.found) }))
             .collect();
-        let goals = self.goals().map(|goal| {
-            json!({
-                "name": goal.name,
-                "found": spread_json(goal.found),
-                "at_most": goal.at_most,
-                "at_least": goal.at_least,
-                "reached": goal.is_reached(),
-            })
-        });
         let report = json!({
-            "rounds": self.plan.rounds,
+            "rounds": self.rounds,
             "checked": self.checked,
             "cores": cores(),
             "load_average": self.busy,
-            "list_bytes": self.list_bytes,
-            "loads": loads,
             "goals": goals,
+            "comparison_not_met": goals::missing(&self.measured),
+            "cases": cases,
+            "once": once,
         });
         format!("{report:#}\n")
     }
 }
 
-impl Goal {
-    fn is_reached(&self) -> bool {
-        let found = self.found.median;
-        self.at_most.is_none_or(|it| found <= it) && self.at_least.is_none_or(|it| it <= found)
+fn case_text(measured: &Measured) -> String {
+    let base = measured.case.name(measured.case.base);
+    let heads = [
+        "",
+        "p50, µs",
+        "p99, µs",
+        "answers/s",
+        "MB/s",
+        "CPU, µs",
+        "memory, MB",
+        &format!("added p50, × {base}"),
+        &format!("p50, × {base}"),
+        &format!("answers/s, × {base}"),
+        &format!("CPU, × {base}"),
+    ];
+    let mut table = Table::new(&heads);
+    let mut notes = String::new();
+    for outcome in &measured.outcomes {
+        let name = measured.case.name(outcome.contender);
+        if let Some(failure) = &outcome.failure {
+            table.row(vec![name.clone(), "not measured".to_owned()]);
+            let failure = failure.replace('\n', " ");
+            writeln!(notes, "- {name} was not measured: {failure}").ok();
+            continue;
+        }
+        let most = measured.outcomes.iter().map(|it| it.slices.len()).max().unwrap_or_default();
+        if outcome.slices.len() < most {
+            let rounds = outcome.slices.len();
+            writeln!(notes, "- {name} is slow and took part in {rounds} of {most} rounds.").ok();
+        }
+        table.row(way_cells(measured, outcome));
     }
+    let gap = if notes.is_empty() { "" } else { "\n" };
+    format!("{}{gap}{notes}", table.text())
+}
 
-    fn wanted(&self) -> String {
-        match (self.at_most, self.at_least) {
-            (Some(most), _) => format!("≤ {most:.2}"),
-            (None, least) => format!("≥ {:.2}", least.unwrap_or_default()),
+fn way_cells(measured: &Measured, outcome: &Outcome) -> Vec<String> {
+    let slices = &outcome.slices;
+    let median = |of: fn(&Slice) -> f64| {
+        Spread::of(slices.iter().map(of)).map_or("-".to_owned(), |it| figure(it.median))
+    };
+    let between = outcome.contender.who != Who::Direct;
+    let cpu = if between { median(Slice::cpu) } else { "-".to_owned() };
+    let ratios = Ratios::new(measured, outcome);
+    vec![
+        measured.case.name(outcome.contender),
+        median(Slice::p50),
+        median(Slice::p99),
+        median(Slice::rate),
+        median(Slice::megabytes),
+        cpu,
+        outcome.memory.map_or("-".to_owned(), |it| figure(float(it) / 1024.0)),
+        spread(ratios.added),
+        spread(ratios.p50),
+        spread(ratios.rate),
+        spread(ratios.cpu),
+    ]
+}
+
+/// One who took part, by the one whom all are compared with.
+struct Ratios {
+    added: Option<Spread>,
+    p50: Option<Spread>,
+    rate: Option<Spread>,
+    cpu: Option<Spread>,
+}
+
+impl Ratios {
+    fn new(measured: &Measured, outcome: &Outcome) -> Self {
+        let base = measured.case.base;
+        let by = measured.slices(base).unwrap_or_default();
+        let direct = Contender { who: Who::Direct, tools: base.tools };
+        let direct = measured.slices(direct).unwrap_or_default();
+        let of = &outcome.slices;
+        let between = outcome.contender.who != Who::Direct;
+        Self {
+            added: added_ratio(of, by, direct).filter(|_| between),
+            p50: ratio(of, by, Slice::p50),
+            rate: ratio(of, by, Slice::rate),
+            cpu: ratio(of, by, Slice::cpu).filter(|_| between),
         }
     }
 }
 
-/// What a way adds to the direct one, round by round.
-fn added(by_way: &[Vec<Slice>; 3], way: Way) -> Spread {
-    let direct = &by_way[Way::Direct.place()];
-    Spread::of(by_way[way.place()].iter().zip(direct).map(|(it, direct)| it.p50 - direct.p50))
-}
-
-/// toolcrib's figure by nginx's, round by round: what troubles the machine troubles both.
-fn ratio(by_way: &[Vec<Slice>; 3], figure: impl Fn(&Slice, &Slice) -> f64) -> Spread {
-    let [direct, nginx, toolcrib] = by_way;
-    let rounds = direct.iter().zip(nginx).zip(toolcrib);
-    Spread::of(rounds.map(|((direct, nginx), it)| figure(direct, it) / figure(direct, nginx)))
-}
-
-fn way_json(by_way: &[Vec<Slice>; 3], way: Way) -> Value {
-    let slices = &by_way[way.place()];
-    let spread = |figure: fn(&Slice) -> f64| spread_json(Spread::of(slices.iter().map(figure)));
+fn case_json(measured: &Measured) -> Value {
+    let case = &measured.case;
+    let ways: Vec<Value> = measured.outcomes.iter().map(|it| way_json(measured, it)).collect();
     json!({
-        "p50_us": spread(|it| it.p50),
-        "p99_us": spread(|it| it.p99),
-        "added_p50_us": spread_json(added(by_way, way)),
-        "answers_per_s": spread(Slice::rate),
-        "megabytes_per_s": spread(Slice::megabytes),
-        "cpu_us": cpu_each(slices),
-        "answers": slices.iter().map(|it| it.answers).sum::<usize>(),
+        "id": case.id,
+        "title": case.title,
+        "connections": case.connections,
+        "base": case.name(case.base),
+        "ways": ways,
     })
 }
 
-fn spread_json(spread: Spread) -> Value {
+fn way_json(measured: &Measured, outcome: &Outcome) -> Value {
+    let slices = &outcome.slices;
+    let spread = |figure: fn(&Slice) -> f64| Spread::of(slices.iter().map(figure)).map(ends);
+    let mut all = Histogram::default();
+    slices.iter().for_each(|it| all.add(&it.times));
+    let ratios = Ratios::new(measured, outcome);
+    let per_mille = [("p50", 500), ("p90", 900), ("p99", 990), ("p999", 999), ("most", 1000)];
+    let histogram = per_mille.map(|(name, it)| (name.to_owned(), json!(all.micros(it))));
+    json!({
+        "name": measured.case.name(outcome.contender),
+        "failure": outcome.failure,
+        "rounds": slices.len(),
+        "answers": all.count(),
+        "all_rounds_us": serde_json::Map::from_iter(histogram),
+        "p50_us": spread(Slice::p50),
+        "p99_us": spread(Slice::p99),
+        "answers_per_s": spread(Slice::rate),
+        "megabytes_per_s": spread(Slice::megabytes),
+        "cpu_us": spread(Slice::cpu),
+        "memory_kb": outcome.memory,
+        "added_p50_by_base": ratios.added.map(ends),
+        "p50_by_base": ratios.p50.map(ends),
+        "answers_per_s_by_base": ratios.rate.map(ends),
+        "cpu_by_base": ratios.cpu.map(ends),
+    })
+}
+
+fn goal_json(goal: &Goal) -> Value {
+    let (at_most, at_least) = match goal.bound {
+        Bound::AtMost(most) => (Some(most), None),
+        Bound::AtLeast(least) => (None, Some(least)),
+    };
+    json!({
+        "name": goal.name,
+        "found": goal.found.map(ends),
+        "at_most": at_most,
+        "at_least": at_least,
+        "noisy": goal.is_noisy(),
+        "cpu": goal.cpu.map(|(cpu, _)| ends(cpu)),
+        "cpu_at_most": goal.cpu.map(|(_, most)| most),
+        "verdict": goal.verdict().word(),
+    })
+}
+
+fn ends(spread: Spread) -> Value {
     json!({ "median": spread.median, "least": spread.least, "most": spread.most })
-}
-
-fn push_row(text: &mut String, name: &str, cells: &[String; 3]) {
-    let [direct, nginx, toolcrib] = cells;
-    writeln!(text, "{name:<46}{direct:>18}{nginx:>18}{toolcrib:>18}").ok();
-}
-
-fn decimal(figure: f64) -> String {
-    format!("{figure:.1}")
-}
-
-fn whole(figure: f64) -> String {
-    format!("{figure:.0}")
-}
-
-fn range(spread: Spread) -> String {
-    format!("{:.0} to {:.0}", spread.least, spread.most)
-}
-
-/// `1234567` as `1,234,567`.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|it| str::from_utf8(it).ok()).collect();
-    groups.join(",")
 }
 
 fn cores() -> usize {
@@ -232,16 +270,4 @@ fn cores() -> usize {
 pub(crate) fn load_average() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().unwrap_or_default().to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_numbers_have_commas() {
-        assert_eq!(thousands(7), "7");
-        assert_eq!(thousands(1_234_567), "1,234,567");
-        assert_eq!(thousands(123_456), "123,456");
-    }
 }

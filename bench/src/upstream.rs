@@ -1,11 +1,10 @@
 //! The server that all ways lead to: MCP over streamable HTTP, both eras, and as little else as possible.
 //!
-//! It lives on a thread of its own and answers in JSON. It believes whatever it is asked: checking is the
-//! client's part here, and the gateway's.
+//! It lives on a thread of its own and answers in JSON. How many tools it has stands in the path:
+//! `/1000/mcp` is a server with a thousand.
 
 use std::{
     array,
-    borrow::Cow,
     convert::Infallible,
     net::{SocketAddr, TcpListener},
     pin::Pin,
@@ -24,28 +23,15 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
-use serde::Deserialize;
-use serde_json::{json, value::RawValue};
 use tokio::task::JoinSet;
-use toolcrib_wire::{Revision, revision::META_SERVER};
 
-use crate::failure::Failure;
+use crate::{
+    failure::Failure,
+    site::{Answer, FEW, Site},
+};
 
-/// The tool that every call is for.
-pub(crate) const ECHO: &str = "echo";
-
-/// The tool that toolcrib is told to hide.
-pub(crate) const FORBIDDEN: &str = "forbidden";
-
-/// How many tools there are, without the forbidden one.
-pub(crate) const TOOLS: usize = 10_000;
-
-/// The answers that are the same for everybody.
-struct Site {
-    discovered: Bytes,
-    initialized: Bytes,
-    list: Bytes,
-}
+/// How many tools a server may have.
+pub(crate) const SIZES: [usize; 3] = [FEW, 1_000, 10_000];
 
 /// Starts the server. It ends with this program.
 pub(crate) fn start() -> Result<SocketAddr, Failure> {
@@ -59,9 +45,14 @@ pub(crate) fn start() -> Result<SocketAddr, Failure> {
     Ok(address)
 }
 
+/// The path of a server with so many tools.
+pub(crate) fn path(tools: usize) -> String {
+    format!("/{tools}/mcp")
+}
+
 async fn serve(listener: TcpListener) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-    let site = Arc::new(Site::new());
+    let site = Arc::new(Site::new(&SIZES));
     let mut connections = JoinSet::new();
     while let Ok((socket, _)) = listener.accept().await {
         while connections.try_join_next().is_some() {}
@@ -69,116 +60,36 @@ async fn serve(listener: TcpListener) {
         let site = Arc::clone(&site);
         let service = service_fn(move |request| {
             let site = Arc::clone(&site);
-            async move { Ok::<_, Infallible>(site.answer(request).await) }
+            async move { Ok::<_, Infallible>(answer(&site, request).await) }
         });
         connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(socket), service));
     }
 }
 
-#[derive(Deserialize)]
-struct Asked<'a> {
-    /// A notification has none.
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    method: Cow<'a, str>,
-    #[serde(borrow)]
-    params: Option<Params<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Params<'a> {
-    #[serde(borrow)]
-    arguments: Option<Arguments<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Arguments<'a> {
-    /// What to say, as JSON.
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-}
-
-impl Site {
-    fn new() -> Self {
-        let server = json!({ "name": "bench", "version": "1" });
-        let discovered = json!({
-            "resultType": "complete",
-            "supportedVersions": [Revision::V2026_07_28.as_str()],
-            "capabilities": { "tools": {} },
-            "ttlMs": 0,
-            "cacheScope": "public",
-            "_meta": { META_SERVER: server },
-        });
-        let initialized = json!({
-            "protocolVersion": Revision::LAST_LEGACY.as_str(),
-            "capabilities": { "tools": {} },
-            "serverInfo": server,
-        });
-        let numbered = (1..TOOLS).map(|it| format!("tool_{it:05}"));
-        let names = [ECHO, FORBIDDEN].map(str::to_owned).into_iter().chain(numbered);
-        let tools: Vec<_> = names.map(|it| definition(&it)).collect();
-        let list = json!({
-            "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "public",
-        });
-        let [discovered, initialized, list] =
-            [discovered, initialized, list].map(|it| Bytes::from(it.to_string()));
-        Self { discovered, initialized, list }
+async fn answer(site: &Site, request: Request<Incoming>) -> Response<Pieces> {
+    if request.method() != Method::POST {
+        return empty(StatusCode::METHOD_NOT_ALLOWED);
     }
-
-    async fn answer(&self, request: Request<Incoming>) -> Response<Pieces> {
-        if request.method() != Method::POST {
-            return empty(StatusCode::METHOD_NOT_ALLOWED);
-        }
-        let Ok(body) = request.into_body().collect().await else {
-            return empty(StatusCode::BAD_REQUEST);
-        };
-        let body = body.to_bytes();
-        let Ok(asked) = serde_json::from_slice::<Asked<'_>>(&body) else {
-            return empty(StatusCode::BAD_REQUEST);
-        };
-        let Some(id) = asked.id else { return empty(StatusCode::ACCEPTED) };
-        match &*asked.method {
-            "tools/call" => response(id, echo(asked.params.as_ref())),
-            "tools/list" => response(id, self.list.clone()),
-            "server/discover" => response(id, self.discovered.clone()),
-            "initialize" => {
-                let mut answer = response(id, self.initialized.clone());
-                let session = HeaderValue::from_static("the-only-one");
-                answer.headers_mut().insert("mcp-session-id", session);
-                answer
-            }
-            _ => empty(StatusCode::NOT_FOUND),
+    let tools = request.uri().path().split('/').nth(1).and_then(|it| it.parse().ok());
+    let Ok(body) = request.into_body().collect().await else {
+        return empty(StatusCode::BAD_REQUEST);
+    };
+    match site.answer(&body.to_bytes(), tools.unwrap_or(FEW)) {
+        Answer::Silence => empty(StatusCode::ACCEPTED),
+        Answer::Unreadable => empty(StatusCode::BAD_REQUEST),
+        Answer::Message(pieces) => response(pieces),
+        Answer::Session(pieces) => {
+            let mut response = response(pieces);
+            let session = HeaderValue::from_static("the-only-one");
+            response.headers_mut().insert("mcp-session-id", session);
+            response
         }
     }
 }
 
-/// A tool of ordinary size.
-fn definition(name: &str) -> serde_json::Value {
-    json!({
-        "name": name,
-        "title": "Says it again",
-        "description": format!("{name} gives back the text that it is given, as it was given."),
-        "inputSchema": {
-            "type": "object",
-            "properties": { "text": { "type": "string", "description": "What is to be said" } },
-            "required": ["text"],
-        },
-        "annotations": { "readOnlyHint": true },
-    })
-}
-
-/// The result of a call: the text it came with.
-fn echo(params: Option<&Params<'_>>) -> Bytes {
-    let text = params.and_then(|it| it.arguments.as_ref()?.text).map_or(r#""""#, RawValue::get);
-    let before = r#"{"resultType":"complete","content":[{"type":"text","text":"#;
-    [before, text, r#"}],"isError":false}"#].concat().into()
-}
-
-/// A result that is on its way in pieces, so that a long list is not copied.
-fn response(id: &RawValue, result: Bytes) -> Response<Pieces> {
-    let begin = [r#"{"jsonrpc":"2.0","id":"#, id.get(), r#","result":"#].concat();
-    let mut response = Response::new(Pieces::new([begin.into(), result, Bytes::from_static(b"}")]));
+/// A result that is on its way in pieces, so that what is long is not copied.
+fn response(pieces: [Bytes; 3]) -> Response<Pieces> {
+    let mut response = Response::new(Pieces::new(pieces));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
