@@ -346,7 +346,7 @@ impl Sink {
         if !self.loud {
             return;
         }
-        if self.faults.len() < TOLD && self.made < 2 * TOLD {
+        if !self.is_full() {
             self.made += 1;
             let fault = make();
             // Two schemas may say the same about the same value.
@@ -356,6 +356,11 @@ impl Sink {
         } else {
             self.more += 1;
         }
+    }
+
+    /// Whether no more are told.
+    pub(super) fn is_full(&self) -> bool {
+        TOLD <= self.faults.len() || 2 * TOLD <= self.made
     }
 
     /// Notes a fault unless `fits`; says whether it does.

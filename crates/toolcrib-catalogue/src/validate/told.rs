@@ -19,6 +19,9 @@ const COMPARED: usize = 32;
 /// Forms of which it is found out how near they are.
 const FORMS: usize = 24;
 
+/// What it takes to say which form was nearly met.
+const FORM_STEPS: usize = 500;
+
 /// How `minItems` and its like are called and counted.
 pub(super) type Sizes = (&'static str, &'static str, &'static str);
 pub(super) const ITEMS: Sizes = ("minItems", "maxItems", "item");
@@ -129,6 +132,11 @@ pub(super) fn nearest_form(
     path: &Path<'_>,
     sink: &mut Sink,
 ) {
+    // Forms within forms: their words would cost more than all the looking.
+    if sink.is_full() || !run.spend(FORM_STEPS) {
+        sink.more += 1;
+        return;
+    }
     let here = path.pointer();
     let mut found: Vec<(usize, Vec<Fault>)> = Vec::new();
     for (index, &form) in forms.iter().enumerate().take(FORMS) {
@@ -156,6 +164,7 @@ pub(super) fn nearest_form(
     }
     let lacks: Vec<String> = faults.iter().take(5).map(ToString::to_string).collect();
     let (number, total, lacks) = (index + 1, forms.len(), lacks.join(", and "));
+    run.spend(lacks.len() / 8);
     let nearest = Some(format!("form {number}: {lacks}"));
     let expected = format!("fit one of {total} forms");
     sink.put(|| Fault { nearest, ..fault(path, keyword, expected, String::new()) });
