@@ -18,6 +18,8 @@ pub struct Access {
     groups: Vec<Group>,
     /// Whether somebody without a token is let in.
     open: bool,
+    /// Whether a token is needed although nobody may have one.
+    closed: bool,
     lists: Lists,
     shapes: Shapes,
 }
@@ -63,6 +65,8 @@ pub struct AccessSettings {
     pub token: Option<String>,
     /// Whether callers without a token are let in although groups have tokens.
     pub anonymous: bool,
+    /// Whether a token is needed although none is left: the last one was taken back, and that opens no door.
+    pub closed: bool,
     /// What everybody is held to.
     pub lists: Lists,
     /// The groups.
@@ -78,6 +82,8 @@ pub struct GroupSettings {
     pub name: String,
     /// Its tokens.
     pub tokens: Vec<String>,
+    /// Its tokens of which only the digests are known: BLAKE3 of their bytes.
+    pub digests: Vec<[u8; 32]>,
     /// What it is held to, besides what everybody is.
     pub lists: Lists,
     /// Resources that it sees although it sees no tool of their server, by URI.
@@ -88,6 +94,8 @@ pub struct GroupSettings {
     pub events: Option<Vec<EventPattern>>,
     /// In what shape it gets things.
     pub shape: GroupShape,
+    /// Whether it may look at other groups' calls, and do what changes how the gateway runs.
+    pub operator: bool,
 }
 
 /// What is exposed, and what is not.
@@ -111,12 +119,14 @@ struct Group {
     prompts: Vec<Pattern>,
     events: Option<Vec<EventPattern>>,
     shape: GroupShape,
+    operator: bool,
 }
 
 impl Group {
     fn new(settings: &GroupSettings) -> Self {
-        let GroupSettings { name, lists, resources, prompts, events, shape, .. } = settings.clone();
-        Self { name: name.into(), lists, resources, prompts, events, shape }
+        let GroupSettings { name, lists, resources, prompts, events, shape, operator, .. } =
+            settings.clone();
+        Self { name: name.into(), lists, resources, prompts, events, shape, operator }
     }
 }
 
@@ -149,12 +159,14 @@ impl Access {
                 groups.push(Group::new(group));
                 groups.len() - 1
             };
-            let own = group.tokens.iter().map(|it| Token { digest: digest(it), group: id });
-            tokens.extend(own);
+            let own = group.tokens.iter().map(|it| digest(it)).chain(group.digests.iter().copied());
+            tokens.extend(own.map(|digest| Token { digest, group: id }));
         }
-        let open = tokens.is_empty() || (settings.token.is_none() && settings.anonymous);
+        let closed = settings.closed;
+        let needless = tokens.is_empty() && !closed;
+        let open = needless || (settings.token.is_none() && settings.anonymous);
         let (lists, shapes) = (settings.lists.clone(), settings.shapes.clone());
-        Self { tokens, groups, open, lists, shapes }
+        Self { tokens, groups, open, closed, lists, shapes }
     }
 
     /// Who sends this `Authorization`.
@@ -162,7 +174,7 @@ impl Access {
         let Some(header) = authorization else {
             return if self.open { Ok(self.anybody()) } else { Err(Denied::NoToken) };
         };
-        if self.tokens.is_empty() {
+        if !self.has_tokens() {
             return Ok(self.anybody());
         }
         let given = bearer(header).ok_or(Denied::UnknownToken)?;
@@ -213,6 +225,14 @@ impl Access {
         Caller { operator: true, ..self.anybody() }
     }
 
+    /// Whether somebody may do what operators may: by group, or because there are no tokens and they are `local`.
+    /// Whoever came without a token where there are some is nobody in particular, whatever the group may.
+    pub(crate) fn operates(&self, caller: &Caller, local: bool) -> bool {
+        let group = self.place(&caller.group).is_some_and(|it| self.groups[it].operator);
+        let known = caller.token.is_some() && self.still_good(caller);
+        caller.operator || (group && known) || (local && !self.has_tokens())
+    }
+
     /// Everybody who has a token.
     pub(crate) fn holders(&self) -> impl Iterator<Item = Caller> {
         self.tokens.iter().map(|it| {
@@ -221,9 +241,9 @@ impl Access {
         })
     }
 
-    /// Whether there is any token.
+    /// Whether there is any token, or was one that opened no door by going.
     pub fn has_tokens(&self) -> bool {
-        !self.tokens.is_empty()
+        self.closed || !self.tokens.is_empty()
     }
 
     /// How many groups there are.
@@ -508,6 +528,27 @@ mod tests {
         check(&settings, Some("Bearer x"), Err(Denied::UnknownToken));
         settings.token = Some("main".into());
         check(&settings, None, Err(Denied::NoToken));
+    }
+
+    #[test]
+    fn a_digest_will_do_and_the_last_token_that_goes_leaves_the_door_shut() {
+        let mut clerk = group("clerk", &[]);
+        clerk.digests = vec![*blake3::hash(b"tc_secret").as_bytes()];
+        let mut settings = AccessSettings {
+            default_group: "guest".into(),
+            groups: vec![clerk],
+            closed: true,
+            ..Default::default()
+        };
+        check(&settings, Some("Bearer tc_secret"), Ok(1));
+        check(&settings, Some("Bearer tc_other"), Err(Denied::UnknownToken));
+        check(&settings, None, Err(Denied::NoToken));
+        settings.groups[0].digests.clear();
+        check(&settings, Some("Bearer tc_secret"), Err(Denied::UnknownToken));
+        check(&settings, None, Err(Denied::NoToken));
+        assert!(Access::new(&settings).has_tokens());
+        settings.anonymous = true;
+        check(&settings, None, Ok(0));
     }
 
     #[test]

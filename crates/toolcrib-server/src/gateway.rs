@@ -1,6 +1,7 @@
 //! The gateway: sources on one side, callers on the other, and a snapshot between them.
 
 mod building;
+mod looking;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -30,6 +31,7 @@ use toolcrib_wire::{Era, RpcError, text::Masker};
 
 use crate::{
     access::{Access, Caller},
+    console::Console,
     dispatch::{self, Asked},
     events::Holding,
     finding::Finding,
@@ -84,6 +86,8 @@ pub struct Gateway {
     pub(crate) cache: Arc<Cache>,
     /// Calls that are made once.
     pub(crate) repeats: Arc<Repeats>,
+    /// What is kept for those who look.
+    pub(crate) console: Console,
     /// Gone when we close: whoever still calls has it.
     recording: Mutex<Option<Arc<Recording>>>,
 }
@@ -162,6 +166,7 @@ impl Gateway {
             held: Holding::default(),
             finding: Finding::default(),
             labels,
+            console: Console::new(inputs.len()),
             inputs,
             snapshot: ArcSwap::from_pointee(empty),
             built: Mutex::default(),
@@ -193,7 +198,7 @@ impl Gateway {
                 gateway.tasks.spawn(async move {
                     tokio::select! {
                         () = this.stop.cancelled() => {}
-                        () = this.follow(&*source) => {}
+                        () = this.follow(at, &*source) => {}
                     }
                 });
             }
@@ -202,9 +207,10 @@ impl Gateway {
     }
 
     /// Builds the catalogue anew whenever a source changes. Never returns.
-    async fn follow(self: &Arc<Self>, source: &dyn Source) {
+    async fn follow(self: &Arc<Self>, at: usize, source: &dyn Source) {
         loop {
             let version = source.version();
+            self.console.since.note(at, &source.state());
             self.catch_up().await;
             source.changed_since(version).await;
         }
@@ -436,13 +442,6 @@ impl Gateway {
     /// Where every call is recorded.
     pub(crate) fn audit(&self) -> Option<&Arc<Audit>> {
         self.settings.audit.as_ref()
-    }
-
-    /// Says that the rules were to be read again, and were not taken.
-    pub fn reload_refused(&self, cause: &str) {
-        if let Some(audit) = self.audit() {
-            audit.reload_refused(cause);
-        }
     }
 
     pub(crate) fn recording(&self) -> Option<Arc<Recording>> {

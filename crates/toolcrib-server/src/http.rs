@@ -1,8 +1,9 @@
 //! The door on a port: `/mcp` (streamable HTTP, both eras), `/sse` and `/messages` (HTTP+SSE), `/events`,
-//! `/healthz` and `/readyz`.
+//! `/healthz` and `/readyz`; the console at `/`, and what it asks for at `/api`.
 //!
 //! Before anything is read, two questions: is the request meant for us (Host, Origin), and who sends it
-//! (Authorization). Only `/healthz` is open to everybody.
+//! (Authorization). Only `/healthz` and the files of the
+//! console are open to everybody.
 
 mod body;
 mod patient;
@@ -43,12 +44,14 @@ use tokio::{
 };
 
 pub use self::tls::Tls;
-use self::{
-    body::Body, old::OldSession, patient::Patient, steady::Steady, strict::Strict,
-    throttle::Throttle,
+pub(crate) use self::{
+    body::{Body, events},
+    events::decoded,
 };
+use self::{old::OldSession, patient::Patient, steady::Steady, strict::Strict, throttle::Throttle};
 use crate::{
     access::{Caller, Denied},
+    console,
     gateway::Gateway,
     session::Sessions,
 };
@@ -196,6 +199,7 @@ impl Door {
                 let caller = this.gateway.access().operator();
                 Ok::<_, std::convert::Infallible>(match request.uri().path() {
                     path if path.starts_with("/events") => this.events(caller, request).await,
+                    path if is_api(path) => Box::pin(this.api(caller, request)).await,
                     _ => plain(StatusCode::NOT_FOUND, "not found\n"),
                 })
             }
@@ -232,6 +236,9 @@ impl Door {
         if path == "/healthz" {
             return plain(StatusCode::OK, "ok\n");
         }
+        if console::is_file(path) {
+            return console::serve(request.method(), path, request.headers());
+        }
         let caller = match self.identify(request.headers()) {
             Ok(caller) => caller.at(peer),
             Err(Denied::UnknownToken) if self.throttle.is_too_much(peer, Instant::now()) => {
@@ -244,6 +251,8 @@ impl Door {
             _ if path == "/events" || path.starts_with("/events/") => {
                 self.events(caller, request).await
             }
+            // Apart, so that a call carries nothing of it along.
+            _ if is_api(path) => Box::pin(self.api(caller, request)).await,
             "/sse" if request.method() == Method::GET => self.open_old(caller),
             "/messages" if request.method() == Method::POST => self.take_old(caller, request).await,
             "/sse" => not_allowed("GET"),
@@ -257,6 +266,22 @@ impl Door {
             "" => not_allowed("GET, POST, DELETE"),
             _ => plain(StatusCode::NOT_FOUND, "not found\n"),
         }
+    }
+
+    /// Answers what the console asks for.
+    async fn api(&self, caller: Caller, request: Request<Incoming>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let body = match head.method {
+            Method::POST => match self.read(&head.headers, body).await {
+                Ok(body) => body,
+                Err(refused) => return *refused,
+            },
+            _ => Bytes::new(),
+        };
+        let local = is_local(&caller, &head.headers);
+        let (method, uri, headers) = (&head.method, &head.uri, &head.headers);
+        let caught = console::Caught { method, uri, headers, body, local };
+        console::answer(&self.gateway, caller, caught).await
     }
 
     /// A page of another site must not reach us through a visitor's browser.
@@ -316,6 +341,22 @@ impl Door {
     }
 }
 
+/// What the console asks for.
+fn is_api(path: &str) -> bool {
+    path == "/api" || path.starts_with("/api/")
+}
+
+/// Whether a request comes straight from a program of this machine, as far as can be told: what a proxy hands on
+/// comes from this machine too.
+fn is_local(caller: &Caller, headers: &HeaderMap) -> bool {
+    let handed_on = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
+    let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let host = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    caller.address.is_some_and(|it| it.to_canonical().is_loopback())
+        && ["127.0.0.1", "localhost", "[::1]"].iter().any(|it| host.eq_ignore_ascii_case(it))
+        && !handed_on.iter().any(|it| headers.contains_key(*it))
+}
+
 fn unauthorized(denied: Denied) -> Response<Body> {
     let text = match denied {
         Denied::NoToken => "a token is needed: Authorization: Bearer TOKEN\n",
@@ -332,7 +373,7 @@ fn too_many() -> Response<Body> {
     response
 }
 
-fn not_allowed(allow: &'static str) -> Response<Body> {
+pub(crate) fn not_allowed(allow: &'static str) -> Response<Body> {
     let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
     response
@@ -342,7 +383,7 @@ fn plain(status: StatusCode, text: &str) -> Response<Body> {
     typed(status, "text/plain; charset=utf-8", Body::whole(text.to_owned()))
 }
 
-fn typed(status: StatusCode, media_type: &'static str, body: Body) -> Response<Body> {
+pub(crate) fn typed(status: StatusCode, media_type: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();

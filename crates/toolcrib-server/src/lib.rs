@@ -6,7 +6,7 @@
 //! `watching` and `changes` what it hears of, `rounds` how a legacy client answers a modern server,
 //! `others` how a tool of our own calls another; `events` who may have which events, and `built_in`
 //! the tools that are part of the gateway, `calling` one call, `guard` what it passes on its way, `keeping` what becomes of a result that is too large, `recording` what is
-//! written down of calls; `finding` finds tools, `cost` says what lists cost; `webhooks` who is told of events; `session` and `http`, and `stdio`, are the doors.
+//! written down of calls; `finding` finds tools, `cost` says what lists cost; `webhooks` who is told of events; `console` a page to look at all this with; `session` and `http`, and `stdio`, are the doors.
 //!
 //! Nothing here names a kind of source, reads a file or looks into the environment.
 
@@ -33,11 +33,13 @@ mod keeping;
 mod recording;
 mod webhooks;
 mod session;
+mod console;
 mod http;
 mod stdio;
 mod socket;
 
 pub use access::{Access, AccessSettings, Caller, Denied, GroupSettings, Lists, Pattern};
+pub use console::{Operator, Recorded};
 pub use gateway::{Gateway, Input, Settings};
 pub use guard::audit::{
     Audit, AuditMode, AuditSettings, Broken, Records, Shown, Verified, find_call, verify,

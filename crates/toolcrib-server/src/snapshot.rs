@@ -2,6 +2,7 @@
 //!
 //! A snapshot never changes; a new one takes its place. A call in flight keeps the one it began with.
 
+mod pricing;
 mod writing;
 
 use std::{collections::HashMap, sync::Arc};
@@ -21,6 +22,7 @@ use crate::{
     },
     shape::ViewStyle,
 };
+pub(crate) use pricing::Price;
 use writing::{list, push_named, push_raw, push_tool};
 
 /// What there is to list and to ask for.

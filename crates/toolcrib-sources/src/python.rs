@@ -103,4 +103,12 @@ impl Settings {
             problems: Vec::new(),
         }
     }
+
+    /// The Python that runs the tools, and its version; or why there is none, and what to do about it.
+    pub async fn interpreter(&self) -> Result<(PathBuf, String), (String, String)> {
+        match interpreter::find(&self.interpreters, &self.env).await {
+            Ok(found) => Ok((found.path, found.version)),
+            Err(none) => Err((none.cause, none.hint)),
+        }
+    }
 }

@@ -1,15 +1,33 @@
-//! Telling somebody something over HTTP: one POST, and whether it was taken.
+//! Telling somebody something over HTTP: one POST, and whether it was taken; and asking something once.
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
 
 use crate::{
     error::{ConnectError, RequestError},
-    http::{Endpoint, Http, drain, refusal},
+    http::{Endpoint, Http, collect, drain, refusal},
 };
 
 /// The largest answer that is read.
 const MAX_ANSWER: usize = 64 * 1024;
+
+/// Asks somebody something: the status of the answer, and what it says, if that is no larger than `most`.
+pub async fn ask_once(
+    endpoint: &Endpoint,
+    method: Method,
+    body: Bytes,
+    most: usize,
+) -> Result<(StatusCode, Bytes), RequestError> {
+    let http = Http::new(endpoint, most, None)
+        .map_err(|error| RequestError::Unreachable { cause: error.to_string() })?;
+    let mut headers = HeaderMap::new();
+    if method == Method::POST {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    let response = http.send(method, &http.url, headers, body).await?;
+    let status = response.status();
+    Ok((status, collect(response.into_body(), most).await?))
+}
 
 /// Somebody who is told things by POST.
 #[derive(Debug, Clone)]

@@ -310,7 +310,7 @@ fn too_large(limit: usize) -> RequestError {
     RequestError::Malformed { cause }
 }
 
-async fn collect(mut body: Driven, limit: usize) -> Result<Bytes, RequestError> {
+pub(crate) async fn collect(mut body: Driven, limit: usize) -> Result<Bytes, RequestError> {
     match gather(&mut body, limit).await? {
         Gathered::Whole(text) => Ok(text),
         Gathered::Begun(_) => Err(too_large(limit)),

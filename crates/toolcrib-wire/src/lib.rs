@@ -32,7 +32,7 @@ pub use board::Ending;
 pub use client::{Answered, Ask, Greeting, Inbox, Options, Peer, Reply, Target};
 pub use error::{ConnectError, RequestError};
 pub use frame::{Frame, FrameError, FrameFault, Id, RpcError};
-pub use hook::Hook;
+pub use hook::{Hook, ask_once};
 pub use http::Endpoint;
 pub use mirror::{Mirrored, mirrored};
 pub use reaper::Reaper;

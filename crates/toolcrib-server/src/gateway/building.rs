@@ -110,6 +110,7 @@ impl Gateway {
         self.snapshot.store(Arc::new(snapshot));
         *self.built.lock() = versions;
         self.changes.send_modify(|it| *it += 1);
+        self.console.problems.lock().clone_from(&problems);
         problems
     }
 

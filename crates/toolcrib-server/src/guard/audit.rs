@@ -12,6 +12,7 @@ mod recover;
 mod writer;
 mod sweep;
 mod read;
+mod recent;
 mod verify;
 
 use std::{
@@ -33,14 +34,15 @@ pub use self::{
     read::{Records, find_call},
     verify::{Broken, Verified, verify},
 };
+pub(crate) use self::{
+    recent::{Tail, Told, recent_calls},
+    record::{CallRecord, EventRecord, Payload},
+    writer::Unwritable,
+};
 use self::{
     record::MOST_PAYLOAD,
     recover::{Gap, recover},
     writer::{Shared, Writer},
-};
-pub(crate) use self::{
-    record::{CallRecord, EventRecord, Payload},
-    writer::Unwritable,
 };
 
 /// How calls are recorded.
@@ -112,6 +114,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Audit {
     shared: Arc<Shared>,
+    folder: PathBuf,
     settings: AuditSettings,
     /// Makes digests say nothing to others.
     key: Key,
@@ -164,11 +167,11 @@ impl Audit {
         }
         let shared = Arc::new(Shared::new());
         let folder = PathBuf::from(folder);
-        let writer = Writer::new(Arc::clone(&shared), folder, keeping, recovered);
+        let writer = Writer::new(Arc::clone(&shared), folder.clone(), keeping, recovered);
         let thread = std::thread::Builder::new().name("audit".to_owned());
         let thread = thread.spawn(move || writer.run())?;
         let (masker, thread) = (ArcSwap::from_pointee(masker), Mutex::new(Some(thread)));
-        let audit = Self { shared, settings, key, masker, thread };
+        let audit = Self { shared, folder, settings, key, masker, thread };
         for Gap { kind, cause } in gaps {
             tracing::warn!(kind, "audit: {cause}");
             let (subject, cause) = (Some(kind), Some(cause.as_str()));
@@ -176,6 +179,11 @@ impl Audit {
         }
         audit.event("start", &EventRecord::default());
         Ok(audit)
+    }
+
+    /// Where the records are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// What makes marks of callers say nothing to others.

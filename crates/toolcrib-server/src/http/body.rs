@@ -9,6 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header::CACHE_CONTROL};
 use hyper::body::{Body as HyperBody, Frame, SizeHint};
+use tokio::sync::mpsc;
 use toolcrib_wire::frame::one_line;
 
 use crate::{queue::Receiver, stream::Event};
@@ -19,6 +20,8 @@ pub(crate) enum Body {
     Whole(Option<Bytes>),
     /// Messages, each of which becomes an event.
     Events(Receiver<Event>),
+    /// Pieces as they are read.
+    Chunks(mpsc::Receiver<Bytes>),
 }
 
 impl Body {
@@ -71,6 +74,9 @@ impl HyperBody for Body {
             Self::Events(events) => {
                 events.poll_recv(context).map(|it| it.map(|it| Ok(Frame::data(it.text()))))
             }
+            Self::Chunks(chunks) => {
+                chunks.poll_recv(context).map(|it| it.map(|it| Ok(Frame::data(it))))
+            }
         }
     }
 
@@ -83,7 +89,7 @@ impl HyperBody for Body {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |it| it.len() as u64))
             }
-            Self::Events(_) => SizeHint::default(),
+            Self::Events(_) | Self::Chunks(_) => SizeHint::default(),
         }
     }
 }

@@ -438,7 +438,7 @@ fn time(text: &str) -> Option<Duration> {
 }
 
 /// A value with its escapes taken out.
-fn decoded(text: &str) -> Result<String, Refused> {
+pub(crate) fn decoded(text: &str) -> Result<String, Refused> {
     let wrong = || Refused::Invalid("the address has a broken % in it".to_owned());
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -59,6 +59,8 @@ pub(super) struct Shared {
     hurry: Notify,
     /// Whether it may be started at all.
     pub(super) bar: Arc<Bar>,
+    /// Counts how often somebody wanted the server started anew.
+    pub(super) anew: watch::Sender<u64>,
     pub(super) own: Arc<Own>,
     pub(super) wishes: Wishes,
     pub(super) stop: CancellationToken,
@@ -129,6 +131,7 @@ impl Connection {
             listed: ArcSwap::from_pointee(known.unwrap_or_default()),
             hurry: Notify::new(),
             bar,
+            anew: watch::Sender::new(0),
             own: Arc::default(),
             wishes: Wishes::default(),
             stop: CancellationToken::new(),
@@ -168,6 +171,19 @@ impl Connection {
             }
             was_failed
         });
+    }
+
+    /// Ends the server, if it runs, and starts it anew; calls that it has not answered fail.
+    pub fn restart(&self) {
+        // First, so that it never says so of a server that is up again already.
+        self.shared.state.send_if_modified(|it| {
+            let open = it.state != SourceState::Closed;
+            if open {
+                (it.state, it.version) = (SourceState::Connecting, it.version + 1);
+            }
+            open
+        });
+        self.shared.anew.send_modify(|it| *it += 1);
     }
 
     /// Asks the server for its tools now.
@@ -257,9 +273,15 @@ impl Shared {
     async fn keep_alive(self: &Arc<Self>) {
         let mut backoff = Backoff::default();
         let mut era = None;
+        let mut anew = self.anew.subscribe();
         loop {
             self.allowed().await;
-            let pause = match self.connect(era).await {
+            anew.borrow_and_update();
+            let connected = tokio::select! {
+                connected = self.connect(era) => connected,
+                _ = anew.changed() => continue,
+            };
+            let pause = match connected {
                 Err(ConnectError::Ended { on_probe: true, .. }) if era.is_none() => {
                     era = Some(Era::Legacy);
                     continue;
@@ -274,16 +296,21 @@ impl Shared {
                     let begin = Instant::now();
                     // Also where this is dropped half-way: a server must not outlive its connection.
                     let peer = Closing(peer);
-                    let again = self.live(&peer.0).await;
+                    let again = self.live(&peer.0, &mut anew).await;
                     backoff.worked_for(begin.elapsed());
                     // A session that ends as soon as it began will do so again.
                     let worked = Duration::from_secs(1) < begin.elapsed();
-                    if again == Again::AtOnce && worked { continue } else { backoff.next_pause() }
+                    match again {
+                        Again::Asked => continue,
+                        Again::AtOnce if worked => continue,
+                        Again::AtOnce | Again::Later => backoff.next_pause(),
+                    }
                 }
             };
             tokio::select! {
                 () = sleep(pause) => {}
                 () = self.hurry.notified() => {}
+                _ = anew.changed() => {}
             }
         }
     }
@@ -321,7 +348,7 @@ impl Shared {
     }
 
     /// From the first list of tools to the end of the connection.
-    async fn live(self: &Arc<Self>, peer: &Arc<Peer>) -> Again {
+    async fn live(self: &Arc<Self>, peer: &Arc<Peer>, anew: &mut watch::Receiver<u64>) -> Again {
         let deadline = self.patience();
         match listing::list(peer, &self.config.name, deadline, self.options.lists).await {
             Ok(listed) => self.store(listed),
@@ -341,6 +368,11 @@ impl Shared {
                 self.peer.store(None);
                 self.fail(&cause, None);
                 return Again::Later;
+            }
+            _ = anew.changed() => {
+                self.peer.store(None);
+                self.enter(SourceState::Connecting);
+                return Again::Asked;
             }
         };
         self.peer.store(None);
@@ -407,6 +439,8 @@ impl Drop for Closing {
 /// When to connect again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
+    /// Somebody wants it so.
+    Asked,
     AtOnce,
     Later,
 }

@@ -44,9 +44,18 @@ impl Isolated {
         this.open.lock().spare = Some(this.start());
         let shared = Arc::clone(&this.front.shared);
         let weak = Arc::downgrade(&this);
-        // Whatever ends the server ends those of all visitors.
+        // Whatever ends the server, or starts it anew, does so with those of all visitors.
         this.tasks.spawn(async move {
-            shared.stop.cancelled().await;
+            let mut anew = shared.anew.subscribe();
+            loop {
+                tokio::select! {
+                    () = shared.stop.cancelled() => break,
+                    _ = anew.changed() => {}
+                }
+                let Some(this) = weak.upgrade() else { return };
+                let open = this.open.lock();
+                open.by_visitor.values().chain(&open.spare).for_each(Connection::restart);
+            }
             let Some(this) = weak.upgrade() else { return };
             let Open { by_visitor, spare } = std::mem::take(&mut *this.open.lock());
             by_visitor.into_values().chain(spare).for_each(|it| it.close());

@@ -58,6 +58,8 @@ const fn assigned(begin: &'static str) -> Shape {
 }
 
 const SHAPES: &[Shape] = &[
+    // Ours.
+    exact("tc_", dashed, 43),
     // GitHub.
     run("ghp_", word, 30),
     run("gho_", word, 30),

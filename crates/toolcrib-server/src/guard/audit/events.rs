@@ -38,6 +38,19 @@ impl Audit {
         self.event("reload", &EventRecord { subject, cause, ..EventRecord::default() });
     }
 
+    /// Whoever runs the gateway did something to it.
+    pub(crate) fn did(&self, caller: &Caller, what: &'static str, subject: &str) {
+        let (who, subject) = (caller.name(self.salt()), self.mask(subject));
+        let record = EventRecord {
+            who: Some(&who),
+            group: Some(&caller.group),
+            client: caller.address,
+            subject: Some(&subject),
+            ..EventRecord::default()
+        };
+        self.event(what, &record);
+    }
+
     /// Something was found out about a definition.
     pub(crate) fn noticed(&self, noticed: &Noticed) {
         let hex = |hash: &[u8; 32]| super::chain::hex(hash);

@@ -13,17 +13,29 @@ const KNOWN: [&str; 4] = ["mcpServers", "servers", "$schema", "inputs"];
 /// Reads the text of a file.
 pub(super) fn read(text: &[u8], lookup: Lookup<'_>) -> Config {
     let mut config = Config::default();
-    let clean = without_comments(text);
-    if let Err(error) = json::scan_keys(&clean, Keys::Any, |_, _| ()) {
-        config.faults.push(syntax(&clean, &error));
-        return config;
-    }
+    let clean = match plain_json(text) {
+        Ok(clean) => clean,
+        Err(fault) => {
+            config.faults.push(*fault);
+            return config;
+        }
+    };
     let begin = clean.len() - clean.trim_ascii_start().len();
     let root = Node { text: &clean, range: begin..clean.trim_ascii_end().len() };
     if let Some(servers) = servers_of(&root, &mut config.faults) {
         read_servers(&servers, lookup, &mut config);
     }
     config
+}
+
+/// JSON as people write it, with comments and a comma after the last element, as JSON of the same length. What is
+/// wrong with it is told with its place.
+pub fn plain_json(text: &[u8]) -> Result<Vec<u8>, Box<ConfigFault>> {
+    let clean = without_comments(text);
+    match json::scan_keys(&clean, Keys::Any, |_, _| ()) {
+        Ok(()) => Ok(clean),
+        Err(error) => Err(Box::new(syntax(&clean, &error))),
+    }
 }
 
 /// A value in the text.
