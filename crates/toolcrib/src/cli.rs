@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod audit;
+mod first;
 
 use std::path::PathBuf;
 
@@ -8,6 +9,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use toolcrib_context::Counter;
 
 pub(crate) use audit::{AuditCommand, Wanted};
+pub(crate) use first::{Connect, Doctor, Import, Init, Shell, TokenCommand};
 
 /// One counter between AI agents and every tool they use over MCP
 #[derive(Debug, Parser)]
@@ -33,7 +35,7 @@ pub(crate) enum LogFormat {
 pub(crate) enum Command {
     /// Run the gateway: one MCP server for everything in the workspace
     #[command(
-        after_help = "Routes: /mcp (streamable HTTP), /sse and /messages (old clients), /events, /healthz, /readyz.\nSIGHUP reads the access rules again; SIGTERM lets calls in flight end."
+        after_help = "Routes: /mcp (streamable HTTP), /sse and /messages (old clients), /events, /healthz, /readyz, / (the console).\nSIGHUP reads the access rules again; SIGTERM lets calls in flight end."
     )]
     Serve {
         /// The folder with the mcp.json, or with tools/ or events/
@@ -48,6 +50,48 @@ pub(crate) enum Command {
         /// Whom the client on standard input is [default: the default group]
         #[arg(long, requires = "stdio")]
         group: Option<String>,
+    },
+    /// Make a workspace: files to start from, which `toolcrib serve` runs at once
+    #[command(
+        after_help = "Examples:\n  toolcrib init\n  toolcrib init my-tools --yes\n\nWhat is there already is never overwritten."
+    )]
+    Init(Init),
+    /// Take over the MCP servers that your clients know already
+    #[command(
+        after_help = "Examples:\n  toolcrib import --dry-run\n  toolcrib import --from cursor\n  toolcrib import --from ~/old/mcp.json -w my-tools\n\nLooks into the files of Claude Code, Claude Desktop, Cursor, VS Code, Windsurf, Zed and Codex, those of this\nfolder included, and changes none of them. Secrets become references to variables."
+    )]
+    Import(Import),
+    /// Write this gateway into a client's list of MCP servers
+    #[command(
+        after_help = "Examples:\n  toolcrib connect claude-code\n  toolcrib connect cursor my-tools --group reader\n  toolcrib connect vscode --url http://127.0.0.1:8700/mcp --token-env TOOLCRIB_TOKEN\n  toolcrib connect cursor --undo\n\nWhat the file was before is kept beside it, as FILE.before-toolcrib."
+    )]
+    Connect(Connect),
+    /// Look whether everything is there that a gateway needs: programs, ports, tokens, rights, room
+    #[command(
+        after_help = "Starts no server: that is what `toolcrib check` does.\nExit code: 0 no error, 1 errors"
+    )]
+    Doctor(Doctor),
+    /// Make, list and take back tokens of groups
+    Token {
+        #[command(subcommand)]
+        what: TokenCommand,
+    },
+    /// Print what makes a shell complete what one types
+    #[command(
+        after_help = "Examples:\n  toolcrib completions bash > ~/.local/share/bash-completion/completions/toolcrib\n  toolcrib completions zsh > ~/.zfunc/_toolcrib\n  toolcrib completions fish > ~/.config/fish/completions/toolcrib.fish"
+    )]
+    Completions {
+        /// Which
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Write man pages, one for each command
+    #[command(
+        after_help = "Example:\n  toolcrib man ~/.local/share/man/man1 && man toolcrib-serve"
+    )]
+    Man {
+        /// The folder they go into; it is made where there is none
+        folder: PathBuf,
     },
     /// List the tools of all servers as one catalogue
     Tools {
@@ -171,6 +215,25 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: AuditCommand,
     },
+    /// Say how a running gateway is: its servers, since when, what is wrong
+    #[command(
+        after_help = "Examples:\n  toolcrib status\n  toolcrib status --url http://127.0.0.1:8700 --token-env ADMIN_TOKEN --json\n\nExit code: 0 it is ready, 1 it is not, or nobody serves the workspace"
+    )]
+    Status {
+        /// The folder that is served
+        #[arg(default_value = ".")]
+        workspace: PathBuf,
+        #[command(flatten)]
+        at: At,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// See to the servers of a running gateway
+    Servers {
+        #[command(subcommand)]
+        what: ServersCommand,
+    },
     /// Write a file to start from
     New {
         #[command(subcommand)]
@@ -201,6 +264,34 @@ pub(crate) struct Pack {
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Where a gateway is that is not of this machine, or of another user.
+#[derive(Debug, clap::Args)]
+pub(crate) struct At {
+    /// Where it is, instead of the workspace's own
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+    /// The variable that holds the token for it
+    #[arg(long, value_name = "VARIABLE", requires = "url")]
+    pub(crate) token_env: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServersCommand {
+    /// End a server and start it anew; calls that it has not answered fail
+    Restart {
+        /// Its name in mcp.json
+        name: String,
+        #[command(flatten)]
+        at: At,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+        /// The folder that is served
+        #[arg(short, long, default_value = ".")]
+        workspace: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,5 +1,11 @@
 //! The commands, one file each, and how they end.
 
+mod init;
+mod import;
+mod connect;
+mod doctor;
+mod token;
+mod manual;
 mod serve;
 mod relay;
 mod tools;
@@ -12,6 +18,8 @@ mod new;
 mod reach;
 mod events;
 mod keeping;
+mod operating;
+mod status;
 mod pack;
 mod artifact;
 mod audit;
@@ -92,6 +100,13 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
             let (listen, group) = (listen.as_deref(), group.as_deref());
             serve::run(serve::Asked { folder: &workspace, listen, stdio, group }).await
         }
+        Command::Init(asked) => init::run(&asked),
+        Command::Import(asked) => import::run(&asked),
+        Command::Connect(asked) => connect::run(&asked),
+        Command::Doctor(asked) => doctor::run(&asked).await,
+        Command::Token { what } => token::run(what),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { folder } => manual::pages(&folder),
         Command::Tools { workspace, group, json } => {
             let workspace = open(&workspace)?;
             let seen = group.map(|it| Seen::by(&workspace, &it)).transpose()?;
@@ -121,6 +136,8 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
             search::run(&workspace, seen.as_ref(), &asked).await
         }
         Command::Events { what } => events::run(what).await,
+        Command::Status { workspace, at, json } => status::run(&workspace, &at, json).await,
+        Command::Servers { what } => status::servers(what).await,
         Command::Pack(asked) => pack::run(&asked),
         Command::Artifact { what } => artifact::run(what),
         Command::New { what: New::Tool { name, workspace } } => new::tool(&workspace, &name),

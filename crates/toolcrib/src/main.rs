@@ -1,6 +1,7 @@
 //! The `toolcrib` command.
 
 mod cli;
+mod clients;
 mod commands;
 mod terminal;
 

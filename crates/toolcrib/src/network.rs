@@ -4,6 +4,7 @@
 //! token that is configured and cannot be had) refuses the start; anything else is a problem.
 
 mod files;
+mod secrets;
 
 use std::{
     collections::BTreeMap,
@@ -24,9 +25,11 @@ use crate::{
     limits::{self, WrittenCache, WrittenLimits},
     python::{Amount, WrittenMod, WrittenPython, resolve as resolve_python},
     shape::{self, Results, Sessions, WrittenResults, WrittenSessions},
+    tokens::Tokens,
 };
 
 use files::{instructions, read_file};
+use secrets::{digests, token};
 
 /// What `network.yaml` means.
 #[derive(Debug, Clone)]
@@ -86,6 +89,9 @@ pub enum NetworkError {
         /// Why not.
         cause: String,
     },
+    /// The tokens that were made cannot be read, so nobody knows who may come in.
+    #[error(".toolcrib/tokens.json: {0}")]
+    Tokens(String),
     /// It does not make sense.
     #[error("network.yaml: {key}: {cause}")]
     Value {
@@ -169,6 +175,7 @@ struct WrittenGroup {
     auth_token: Option<Option<String>>,
     #[serde(deserialize_with = "written")]
     auth_token_env: Option<Option<String>>,
+    token_digests: Vec<String>,
     exposed_tools: Option<Vec<String>>,
     excluded_tools: Option<Vec<String>>,
     exposed_resources: Option<Vec<String>>,
@@ -180,6 +187,7 @@ struct WrittenGroup {
     repairs: Option<Word>,
     rate: Option<String>,
     concurrent: Option<Amount>,
+    operator: bool,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
 }
@@ -226,9 +234,10 @@ const ACCESS_KEYS: [&str; 9] = [
     "groups",
 ];
 
-const GROUP_KEYS: [&str; 13] = [
+const GROUP_KEYS: [&str; 15] = [
     "auth_token",
     "auth_token_env",
+    "token_digests",
     "exposed_tools",
     "excluded_tools",
     "exposed_resources",
@@ -240,10 +249,8 @@ const GROUP_KEYS: [&str; 13] = [
     "repairs",
     "rate",
     "concurrent",
+    "operator",
 ];
-
-/// What a group may be given once there is something to give.
-const GROUP_LATER: [&str; 1] = ["operator"];
 
 /// What is said of a secret that is not in a variable.
 pub(crate) const WRITTEN_OUT: &str =
@@ -262,7 +269,10 @@ impl Network {
         let text = text.filter(|it| !it.trim().is_empty());
         let present = text.is_some();
         let written = text.as_deref().map(parse).transpose()?.unwrap_or_default();
-        Ok(Self { present, ..resolve(written, folder, lookup)? })
+        let mut network = Self { present, ..resolve(written, folder, lookup)? };
+        let made = Tokens::read(folder).map_err(NetworkError::Tokens)?;
+        network.warnings.extend(made.join(&mut network.access));
+        Ok(network)
     }
 }
 
@@ -374,7 +384,7 @@ fn resolve_access(
     for (name, group) in written.groups {
         let group = group.unwrap_or_default();
         let place = format!("external_access: groups: {name}");
-        unknown(&group.other, &format!("{place}: "), &GROUP_KEYS, &GROUP_LATER, problems);
+        unknown(&group.other, &format!("{place}: "), &GROUP_KEYS, &[], problems);
         let token = token(group.auth_token, group.auth_token_env, &place, lookup, problems)?;
         let lists = lists(group.exposed_tools, group.excluded_tools);
         let events = group.exposed_events.map(|it| event_patterns(it, &place)).transpose()?;
@@ -388,11 +398,13 @@ fn resolve_access(
         groups.push(GroupSettings {
             name,
             tokens: token.into_iter().collect(),
+            digests: digests(&group.token_digests, &place)?,
             lists,
             resources: patterns(group.exposed_resources.unwrap_or_default()),
             prompts: patterns(group.exposed_prompts.unwrap_or_default()),
             events,
             shape,
+            operator: group.operator,
         });
     }
     let mut all: Vec<&String> = groups.iter().flat_map(|it| &it.tokens).chain(&main).collect();
@@ -405,46 +417,11 @@ fn resolve_access(
         default_group: written.default_agent_group.unwrap_or_else(|| "guest".to_owned()),
         token: main,
         anonymous: written.anonymous,
+        closed: false,
         lists: lists(written.exposed_tools, written.excluded_tools),
         groups,
         shapes,
     })
-}
-
-/// A token that is configured must be there: an open door because of a typing error is not.
-fn token(
-    direct: Option<Option<String>>,
-    variable: Option<Option<String>>,
-    place: &str,
-    lookup: Lookup<'_>,
-    problems: &mut Vec<Problem>,
-) -> Result<Option<String>, NetworkError> {
-    // `null` is how a file says that there is none; a value that was forgotten looks the same.
-    for (key, value) in [("auth_token", &direct), ("auth_token_env", &variable)] {
-        if *value == Some(None) {
-            let place = format!("network.yaml: {place}: {key}");
-            let problem = Problem::new(place, "it has no value, so it sets no token");
-            problems.push(problem.hint("take the key out, or give it a value"));
-        }
-    }
-    let (direct, variable) = (direct.flatten(), variable.flatten());
-    let refuse = |key: &str, cause: String| {
-        Err(NetworkError::Token { key: format!("{place}: {key}"), cause })
-    };
-    if let Some(token) = direct {
-        if token.trim().is_empty() {
-            return refuse("auth_token", "it is empty".to_owned());
-        }
-        let place = format!("network.yaml: {place}: auth_token");
-        let hint = "put it into a variable, and name that: `auth_token_env`";
-        problems.push(Problem::warning(place, WRITTEN_OUT).hint(hint));
-        return Ok(Some(token));
-    }
-    let Some(variable) = variable else { return Ok(None) };
-    match lookup(&variable).filter(|it| !it.trim().is_empty()) {
-        Some(token) => Ok(Some(token)),
-        None => refuse("auth_token_env", format!("the variable `{variable}` is not set")),
-    }
 }
 
 /// A pattern that makes no sense must not open more than was meant, nor less without a word.

@@ -51,9 +51,14 @@ pub struct Remote {
 impl Remote {
     /// The bus of this owner, if it lets us in.
     pub async fn connect(owner: Owner) -> Result<Self, BusError> {
-        let this = Self { owner, last: AtomicU64::new(0) };
+        let this = Self::of(owner);
         this.consumers().await?;
         Ok(this)
+    }
+
+    /// The way to this owner, whether or not it lets us in.
+    pub(crate) fn of(owner: Owner) -> Self {
+        Self { owner, last: AtomicU64::new(0) }
     }
 
     async fn line(&self) -> Result<Line, BusError> {
@@ -93,12 +98,22 @@ impl Remote {
         body: String,
         wait: Duration,
     ) -> Result<Bytes, BusError> {
+        let (status, body) = self.answer(method, path, body, wait).await?;
+        if status.is_success() { Ok(body) } else { Err(refusal(status, &body)) }
+    }
+
+    /// What the owner answers, whatever it is.
+    pub(crate) async fn answer(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+        wait: Duration,
+    ) -> Result<(StatusCode, Bytes), BusError> {
         let answering = async {
             let mut line = self.line().await?;
             let response = line.send(request(method, path, "application/json", body)?).await?;
-            let status = response.status();
-            let body = line.read(response).await?;
-            if status.is_success() { Ok(body) } else { Err(refusal(status, &body)) }
+            Ok((response.status(), line.read(response).await?))
         };
         let answered = tokio::time::timeout(PATIENCE + wait, answering).await;
         answered.unwrap_or_else(|_| {

@@ -1,7 +1,7 @@
 //! How things look: colour where a person reads, plain text where a program does.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, BufRead, IsTerminal, Read, Write},
     sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
@@ -68,7 +68,7 @@ pub(crate) fn hide(secrets: Masker) {
 }
 
 /// `text` without secrets.
-fn masked(text: &str) -> String {
+pub(crate) fn masked(text: &str) -> String {
     let secrets = SECRETS.read().clone();
     secrets.mask(text).into_owned()
 }
@@ -120,6 +120,21 @@ pub(crate) fn is_watched() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Asks a person; nothing where there is nobody to answer. Enter alone is a yes.
+pub(crate) fn ask(question: &str) -> Option<bool> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return None;
+    }
+    let mut err = anstream::stderr().lock();
+    write!(err, "{} [Y/n] ", styled(BOLD, question)).and_then(|()| err.flush()).ok()?;
+    let mut line = Vec::new();
+    // A line of which there is no end is no answer.
+    io::stdin().lock().take(1024).read_until(b'\n', &mut line).ok()?;
+    let answer = String::from_utf8_lossy(&line).trim().to_lowercase();
+    // Whoever closes the terminal has not said yes.
+    Some(line.ends_with(b"\n") && ["", "y", "yes"].contains(&answer.as_str()))
+}
+
 /// Says what went wrong, and what to do about it.
 pub(crate) fn complain(message: &str, hint: Option<&str>) {
     let mut text = format!("{} {message}\n", styled(RED.bold(), "error:"));
@@ -163,6 +178,15 @@ pub(crate) fn warn(list: &[Problem]) {
 pub(crate) fn remark(text: &str) {
     let line = format!("{}\n", styled(DIM, text));
     anstream::stderr().lock().write_all(line.as_bytes()).ok();
+}
+
+/// A word as one would type it into a shell.
+pub(crate) fn word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Text from a server, fit for a terminal.

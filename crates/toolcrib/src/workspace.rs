@@ -43,6 +43,8 @@ pub struct Workspace {
     pub problems: Vec<Problem>,
     /// What works in its files, and somebody should know of.
     pub warnings: Vec<Problem>,
+    /// Whether there was a `network.yaml` when it was read.
+    pub had_network: bool,
     client: Client,
     /// All servers in the order of the file, also those that are disabled or broken: names depend
     /// on the whole list.
@@ -83,10 +85,10 @@ impl OpenError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoFolder(_) => Some("name the folder that holds your mcp.json".to_owned()),
-            Self::Empty(_) => Some(
-                r#"write an mcp.json: {"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}, or a tool: `toolcrib new tool hello`"#
-                    .to_owned(),
-            ),
+            Self::Empty(_) => {
+                let hint = "`toolcrib init` makes a workspace there, `toolcrib import` takes the servers of your clients";
+                Some(format!("{hint}; or name another folder"))
+            }
             Self::Unreadable(problem) => problem.hint.clone(),
         }
     }
@@ -135,6 +137,7 @@ impl Workspace {
         }
         let mut problems: Vec<Problem> =
             config.faults.iter().map(|fault| problem(&name, fault)).collect();
+        let had_network = folder.join("network.yaml").exists();
         let network = Network::read(&folder, lookup);
         let packages = network.as_ref().map_or(Packages::default(), |it| it.packages);
         let mut warnings = cautions(&config.servers, packages, &name);
@@ -171,11 +174,11 @@ impl Workspace {
             let config = match added {
                 Ok(()) => Some(server),
                 Err(error) => {
-                    let message = match &error {
-                        ClientError::Incomplete { field, .. } => format!("it has no `{field}`"),
-                        error => error.to_string(),
-                    };
-                    problems.push(Problem::new(place(&name, at, &name_there), message));
+                    problems.extend(not_added(
+                        &error,
+                        &config.faults,
+                        place(&name, at, &name_there),
+                    ));
                     None
                 }
             };
@@ -183,7 +186,9 @@ impl Workspace {
         }
         let broken = config.broken.into_iter().map(|name| Server { name, config: None, way: None });
         servers.extend(broken);
-        let this = Self { folder, problems, warnings, client, servers, file: name, style, python };
+        let file = name;
+        let this =
+            Self { folder, problems, warnings, had_network, client, servers, file, style, python };
         this.bar(pins, read_lock(&this.folder).0.as_ref());
         Ok(this)
     }
@@ -212,6 +217,11 @@ impl Workspace {
     pub fn disabled(&self) -> Vec<&str> {
         let disabled = |it: &&Server| it.config.as_ref().is_some_and(|it| it.disabled);
         self.servers.iter().filter(disabled).map(|it| it.name.as_str()).collect()
+    }
+
+    /// The servers that can be started or reached, as they are configured.
+    pub fn configs(&self) -> impl Iterator<Item = &ServerConfig> {
+        self.servers.iter().filter_map(|it| it.config.as_ref()).filter(|it| !it.disabled)
     }
 
     /// The servers whose tools could have this public name; all of them where that cannot be told.
@@ -373,6 +383,17 @@ impl Workspace {
     pub async fn close(&self) {
         self.client.close().await;
     }
+}
+
+/// Why a server cannot be used, unless that has been told: what could not be read is not there either.
+fn not_added(error: &ClientError, told: &[ConfigFault], place: String) -> Option<Problem> {
+    let ClientError::Incomplete { server, field, .. } = error else {
+        return Some(Problem::new(place, error.to_string()));
+    };
+    let is_it =
+        |it: &ConfigFault| it.server.as_ref() == Some(server) && it.field.as_deref() == Some(field);
+    let problem = Problem::new(place, format!("it has no `{field}`"));
+    (!told.iter().any(is_it)).then(|| problem.hint(format!("add `\"{field}\": \"…\"` to it")))
 }
 
 /// What works in the entries of servers, and somebody should know of.

@@ -1,6 +1,6 @@
 //! `toolcrib lock`: accept the tools of all servers as they are now, or say what is not as it was accepted.
 
-use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
 use serde_json::json;
 use toolcrib::{LOCK_FILE, Network, Workspace, read_lock, write_lock};
@@ -11,11 +11,12 @@ use toolcrib_catalogue::{
 use toolcrib_server::{Gateway, Rules};
 use toolcrib_sources::mcp::Connection;
 
-use super::{Failure, check::count, serve};
+use super::{
+    Failure,
+    check::count,
+    serve::{self, Edits},
+};
 use crate::terminal::{self, GREEN, YELLOW, styled};
-
-/// How often a gateway looks whether something was accepted.
-const POLL: Duration = Duration::from_secs(1);
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy)]
@@ -198,18 +199,9 @@ pub(crate) fn rules(network: &Network, folder: &Path) -> Rules {
 /// Takes note of what is accepted while a gateway runs. Never returns.
 pub(crate) async fn follow(gateway: &Arc<Gateway>, workspace: &Workspace) {
     let folder = &workspace.folder;
-    let stamp = || {
-        let found = std::fs::metadata(folder.join(LOCK_FILE)).ok()?;
-        Some((found.modified().ok()?, found.len()))
-    };
-    let mut known = stamp();
+    let mut edits = Edits::of(folder, &[LOCK_FILE]);
     loop {
-        tokio::time::sleep(POLL).await;
-        let now = stamp();
-        if now == known {
-            continue;
-        }
-        known = now;
+        edits.next().await;
         let (lock, mut problems) = read_lock(folder);
         workspace.bar(gateway.pins(), lock.as_ref());
         problems.extend(serve::apart(gateway, |gateway| gateway.accept(lock)).await);

@@ -5,7 +5,7 @@ use std::{fs, io::Write, path::Path, process::ExitCode};
 use super::Failure;
 use crate::terminal::{self, BOLD, styled};
 
-const TOOL: &str = r#""""The tool `NAME`. What is saved here is served a moment later."""
+pub(super) const TOOL: &str = r#""""The tool `NAME`. What is saved here is served a moment later."""
 
 from toolcrib import tool
 

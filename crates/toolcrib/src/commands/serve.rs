@@ -1,5 +1,7 @@
 //! `toolcrib serve`: the gateway.
 
+mod reload;
+
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -11,7 +13,7 @@ use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
 };
-use toolcrib::{Claim, Data, Network, NetworkError, Own, Owner, Workspace, environment};
+use toolcrib::{Claim, Data, Network, NetworkError, OpenError, Own, Owner, Workspace, environment};
 use toolcrib_catalogue::{Problem, Source, SourceState};
 use toolcrib_server::{
     Access, Caller, Door, Gateway, HttpSettings, Settings, Tls, serve_socket, serve_stdio,
@@ -22,10 +24,14 @@ use toolcrib_sources::{
     python::Python,
 };
 
+pub(crate) use self::reload::Edits;
+use self::reload::read_again;
 use super::{
-    Failure,
+    Failure, init,
     keeping::{open_audit, open_bus, open_recorder, open_store},
-    lock, relay,
+    lock,
+    operating::Operating,
+    relay,
 };
 use crate::terminal::{self, BOLD, CYAN, DIM, styled};
 
@@ -48,7 +54,11 @@ impl From<NetworkError> for Failure {
 }
 
 pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
-    let folder = Workspace::open(asked.folder, &environment, Lists::Everything)?.folder;
+    let open = || Workspace::open(asked.folder, &environment, Lists::Everything);
+    let folder = match open() {
+        Err(OpenError::Empty(_)) if !asked.stdio && init::offer(asked.folder)? => open()?.folder,
+        opened => opened?.folder,
+    };
     let data = match claim(&folder).await {
         Claim::Ours(data) => Some(data),
         Claim::Taken(owner) if asked.stdio => return relay::run(&asked, &folder, owner).await,
@@ -156,6 +166,7 @@ impl Running {
         terminal::warn(&[workspace.problems.as_slice(), &workspace.warnings].concat());
         let gateway = Gateway::start(inputs, access, settings);
         let workspace = Arc::new(workspace);
+        gateway.set_operator(Operating::new(&workspace, &own, data.as_ref()));
         let running = Self { gateway, workspace, network, servers, own, way, _data: data };
         if let Some(file) = lists {
             let workspace = Arc::clone(&running.workspace);
@@ -174,9 +185,20 @@ impl Running {
         }
         let (gateway, workspace) = (Arc::clone(&running.gateway), Arc::clone(&running.workspace));
         running.spawn(async move { lock::follow(&gateway, &workspace).await });
+        running.follow_access();
         running.start_webhooks().await;
         running.open_socket();
         Ok(running)
+    }
+
+    /// Heeds edits of `network.yaml`, and tokens that are made and taken back.
+    fn follow_access(&self) {
+        let (workspace, gateway) = (Arc::clone(&self.workspace), Arc::clone(&self.gateway));
+        let address = match self.way {
+            Way::Stdio(_) => None,
+            Way::Http(address) => Some(address),
+        };
+        self.spawn(async move { reload::follow(&workspace, &gateway, address).await });
     }
 
     /// Begins to tell those who want to be told of events.
@@ -317,6 +339,7 @@ fn banner(folder: &Path, gateway: &Gateway, address: SocketAddr, encrypted: bool
     [
         format!("toolcrib {version} serves {}\n", styled(BOLD, &folder.display().to_string())),
         line("address", &styled(CYAN, &url)),
+        line("console", &styled(CYAN, &format!("{scheme}://{address}/"))),
         line("access", &who),
         line("connect", &format!("claude mcp add --transport http toolcrib {url}")),
     ]
@@ -441,46 +464,4 @@ pub(super) async fn apart<T: Send + Default + 'static>(
 ) -> T {
     let gateway = Arc::clone(gateway);
     tokio::task::spawn_blocking(move || work(&gateway)).await.unwrap_or_default()
-}
-
-async fn read_again(workspace: &Workspace, gateway: &Arc<Gateway>, address: Option<SocketAddr>) {
-    if let Err(why) = reload(workspace, gateway, address).await {
-        gateway.reload_refused(&why);
-        terminal::complain(&format!("{why}; access stays as it was"), None);
-    }
-}
-
-/// Reads the access rules again. What would open the door is refused: an editor may just be writing.
-async fn reload(
-    workspace: &Workspace,
-    gateway: &Arc<Gateway>,
-    address: Option<SocketAddr>,
-) -> Result<(), String> {
-    let network = Network::read(&workspace.folder, &environment).map_err(|it| it.to_string())?;
-    if !network.present {
-        return Err("network.yaml is gone or empty".to_owned());
-    }
-    let access = Access::new(&network.access);
-    if gateway.access().has_tokens() && !access.has_tokens() {
-        return Err("network.yaml no longer sets a token; restart to let everybody in".to_owned());
-    }
-    let public = address.is_some_and(|it| !it.ip().is_loopback());
-    if public && !network.behind_proxy && network.tls.is_none() {
-        return Err("network.yaml no longer says who encrypts".to_owned());
-    }
-    let masker = workspace.masker(&network);
-    terminal::hide(masker.clone());
-    gateway.set_masker(&masker);
-    let rules = lock::rules(&network, &workspace.folder);
-    workspace.bar(rules.pins, rules.lock.as_ref());
-    let Network { instructions, problems: told, .. } = network;
-    let problems = apart(gateway, move |gateway| {
-        // Who may ask goes first: a right that is taken away is gone at once.
-        let problems = gateway.set_access(access, instructions);
-        gateway.set_rules(rules);
-        problems
-    });
-    let problems = problems.await;
-    terminal::warn(&[told, problems].concat());
-    Ok(())
 }
