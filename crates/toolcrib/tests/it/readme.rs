@@ -13,13 +13,15 @@ use std::{
 
 use crate::kit::{Folder, run};
 
-struct Block {
-    language: String,
-    text: String,
-    skipped: bool,
+pub(crate) struct Block {
+    pub(crate) language: String,
+    pub(crate) text: String,
+    pub(crate) skipped: bool,
+    /// The name of the file that it shows, if it says so.
+    pub(crate) file: Option<String>,
 }
 
-fn blocks(markdown: &str) -> Vec<Block> {
+pub(crate) fn blocks(markdown: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let (mut open, mut above): (Option<Block>, &str) = (None, "");
     for line in markdown.lines() {
@@ -27,7 +29,10 @@ fn blocks(markdown: &str) -> Vec<Block> {
             (Some(""), block @ Some(_)) => blocks.extend(block.take()),
             (Some(language), None) => {
                 let skipped = above.starts_with("<!-- not run:");
-                open = Some(Block { language: language.to_owned(), text: String::new(), skipped });
+                let file = above.strip_prefix("<!-- file: ").and_then(|it| it.strip_suffix(" -->"));
+                let (language, text) = (language.to_owned(), String::new());
+                open = Some(Block { language, text, skipped, file: file.map(str::to_owned) });
+                above = "";
             }
             (_, Some(block)) => block.text.push_str(&format!("{line}\n")),
             (_, None) if !line.trim().is_empty() => above = line,
@@ -119,7 +124,7 @@ fn transcript(file: &str, text: &str) -> usize {
 }
 
 /// `Python 3.11.7` reads `Python 3.x` in a text for everybody.
-fn any_python(text: &str) -> String {
+pub(crate) fn any_python(text: &str) -> String {
     let mut parts = text.split("Python 3.");
     let mut shown = parts.next().unwrap_or_default().to_owned();
     for part in parts {

@@ -22,6 +22,7 @@ mod bombs;
 mod schemas;
 mod streams;
 mod masking;
+mod console;
 mod flood;
 mod index;
 
@@ -56,8 +57,20 @@ external_access:
 ";
 
 /// Where anything is answered at all.
-const ROUTES: [&str; 7] =
-    ["/mcp", "/sse", "/messages", "/healthz", "/readyz", "/events", "/events/consumers"];
+const ROUTES: [&str; 12] = [
+    "/mcp",
+    "/sse",
+    "/messages",
+    "/healthz",
+    "/readyz",
+    "/events",
+    "/events/consumers",
+    "/",
+    "/console/app.js",
+    "/api",
+    "/api/me",
+    "/api/tools",
+];
 
 /// A gateway with two groups; a server for each, and one for both. What reaches a server is noted.
 struct World {

@@ -120,9 +120,10 @@ fn a04_only_our_own_authorities_pass() {
 }
 
 #[test]
-fn a05_every_route_is_guarded_and_only_healthz_is_public() {
+fn a05_every_route_is_guarded_and_only_healthz_and_the_page_are_public() {
     let world = World::start();
-    let later = ["/", "/api/x", "/artifacts/x", "/metrics", "/mcp/", "//mcp", "/MCP"];
+    let later =
+        ["/api/x", "/console/", "/console/x", "/artifacts/x", "/metrics", "/mcp/", "//mcp", "/MCP"];
     for path in ROUTES.into_iter().chain(later) {
         for method in ["GET", "POST", "DELETE", "OPTIONS"] {
             let status =
@@ -130,7 +131,13 @@ fn a05_every_route_is_guarded_and_only_healthz_is_public() {
             let place = format!("{method} {path}");
             assert_eq!(status(&[A, ("Host", "evil.example")]), 403, "{place}");
             assert_eq!(status(&[A, ("Origin", "http://evil.example")]), 403, "{place}");
-            let expected = if path == "/healthz" { 200 } else { 401 };
+            let expected = match path {
+                "/healthz" => 200,
+                // Nothing can be done to a page but look at it.
+                "/" | "/console/app.js" if method == "GET" => 200,
+                "/" | "/console/app.js" => 405,
+                _ => 401,
+            };
             assert_eq!(status(&[]), expected, "{place}");
         }
         // With a token there is something behind it, or nothing.

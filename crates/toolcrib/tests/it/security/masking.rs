@@ -35,7 +35,7 @@ external_access:
 const KEY: &str = "SECRET_OF_THE_SERVER_0";
 
 /// A workspace whose one server has a secret of its own, and speaks of it.
-fn workspace() -> Folder {
+pub(super) fn workspace() -> Folder {
     let error = json!({ "code": -32050, "message": format!("refused: key={KEY}\n  at /srv/app.py:7"),
         "data": { "trace": [format!("File \"/srv/app.py\", API_KEY={KEY}")], "hint": "try again" } });
     let line = format!(r#"{{"jsonrpc":"2.0","id":$ID,"error":{error}}}"#);
@@ -53,7 +53,7 @@ fn workspace() -> Folder {
 }
 
 /// Secrets where people put them.
-fn arguments() -> Value {
+pub(super) fn arguments() -> Value {
     json!({
         "password": "SECRET_PASSWORD_3",
         "api_key": "SECRET_API_KEY_4",
