@@ -24,9 +24,8 @@ const TOO_LITTLE: u64 = 100 << 20;
 /// Whether we could listen where we are told to.
 pub(super) async fn address(workspace: &Workspace, network: &Network) -> Line {
     let address = network.listen;
-    let cause = match TcpListener::bind(address).await {
-        Ok(_) => return Line::ok("address", format!("{address} is free")),
-        Err(error) => error,
+    let Err(cause) = TcpListener::bind(address).await else {
+        return Line::ok("address", format!("{address} is free"));
     };
     let ours = Owner::of(&workspace.folder).connect().await.is_ok();
     match cause.kind() {

@@ -100,7 +100,6 @@ fn import_shows_what_it_would_take_and_writes_nothing() {
 #[test]
 fn import_takes_over_servers_without_their_secrets() {
     let home = everybody();
-    let before = home.read(".cursor/mcp.json");
     let seen = home.see(&["import"]);
     assert!(seen.contains("out added 12 servers to mcp.json\n"), "{seen}");
     let made = home.plain(&home.read("work/mcp.json"));
@@ -182,6 +181,14 @@ fn import_takes_over_servers_without_their_secrets() {
       }
     }
     "#);
+}
+
+#[test]
+fn import_changes_no_client_is_understood_and_does_nothing_twice() {
+    let home = everybody();
+    let before = home.read(".cursor/mcp.json");
+    home.see(&["import"]);
+    let made = home.read("work/mcp.json");
     assert_eq!(home.read(".cursor/mcp.json"), before);
     // What was taken is understood: only variables are not set, and programs are not there.
     let check = home.run(&["tools"]);
@@ -189,7 +196,7 @@ fn import_takes_over_servers_without_their_secrets() {
     // Again, there is nothing to do.
     let again = home.see(&["import"]);
     assert!(again.contains("out there is nothing to take\n"), "{again}");
-    assert_eq!(home.plain(&home.read("work/mcp.json")), made);
+    assert_eq!(home.read("work/mcp.json"), made);
 }
 
 #[test]
