@@ -88,7 +88,7 @@ pub struct Listing {
 }
 
 /// Where a list of tools comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// A server of `mcp.json`, by its name there.
     Upstream(String),

@@ -30,6 +30,7 @@ use crate::{
         telling::Telling,
     },
     rounds,
+    slot::Slot,
     snapshot::Snapshot,
     visit::Here,
 };
@@ -194,15 +195,16 @@ async fn answer(
 async fn ask(
     gateway: &Arc<Gateway>,
     asked: &Asked<'_>,
-    entry: &Entry,
+    (entry, slot): (&Entry, Option<&Arc<Slot>>),
     params: Bytes,
     is_limited: bool,
     once: Option<Arc<str>>,
     retried: Arc<AtomicU32>,
 ) -> Result<(Bytes, Option<Json>), CallError> {
-    gateway.note(entry.listing, asked.visit.as_ref());
     let gone = || CallError::Client(ClientError::Refused("its source is gone".to_owned()));
-    let source = gateway.source(entry.listing).ok_or_else(gone)?;
+    let slot = slot.ok_or_else(gone)?;
+    slot.note(asked.visit.as_ref());
+    let source = slot.source().ok_or_else(gone)?;
     let at = member(&params, "name").ok_or_else(gone)?;
     let params = replaced(&params, &at, &entry.tool.name);
     let mut context = CallContext { once, retried: Some(retried), ..asked.context() };

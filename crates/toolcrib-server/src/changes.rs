@@ -109,13 +109,15 @@ impl Wanted {
         let key = gateway.next_key();
         let mut watched = Watched { gateway: Arc::clone(gateway), key, all: Vec::new(), visitor };
         for uri in std::mem::take(&mut self.resources) {
-            let Some(source) = gateway.snapshot().resource(caller, &uri) else { continue };
+            let snapshot = gateway.snapshot();
+            let source = snapshot.resource(caller, &uri);
+            let Some(slot) = source.and_then(|it| snapshot.slot(it)) else { continue };
             let (caller, out) = (caller.clone(), out.clone());
             let watcher = Watcher { key, caller, out, subscription: Some(id.clone()) };
             let visitor = watched.visitor.clone();
-            match gateway.watch(source, &uri, watcher, visitor).await {
+            match gateway.watch(slot, &uri, watcher, visitor).await {
                 Ok(()) => {
-                    watched.all.push((source, uri.clone()));
+                    watched.all.push((slot.key, uri.clone()));
                     self.resources.push(uri);
                 }
                 Err(error) => tracing::debug!(uri, %error, "a resource cannot be watched"),
@@ -143,7 +145,7 @@ impl Wanted {
 pub(crate) struct Watched {
     gateway: Arc<Gateway>,
     key: u64,
-    all: Vec<(usize, String)>,
+    all: Vec<(u64, String)>,
     visitor: Option<Arc<dyn Visitor>>,
 }
 

@@ -29,10 +29,10 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use toolcrib_catalogue::{Problem, lock::Lock};
 
-use self::since::Since;
 pub(crate) use self::{
     files::{RESOURCE_POLICY, is_file, serve},
     routes::{Caught, answer},
+    since::Since,
 };
 use crate::{
     access::Caller,
@@ -76,8 +76,6 @@ pub struct Recorded {
 /// What the console keeps.
 #[derive(Debug)]
 pub(crate) struct Console {
-    /// How sources are, and since when.
-    pub(crate) since: Since,
     /// What was wrong with the catalogue when it was last built.
     pub(crate) problems: Mutex<Vec<Problem>>,
     operator: OnceLock<Arc<dyn Operator>>,
@@ -89,9 +87,8 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    pub(crate) fn new(sources: usize) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            since: Since::new(sources),
             problems: Mutex::default(),
             operator: OnceLock::new(),
             room: Arc::new(Semaphore::new(WATCHERS)),

@@ -29,7 +29,8 @@ use crate::{
     gateway::Gateway,
     others::FromWithin,
     reading, rounds,
-    snapshot::Lists,
+    slot::Slot,
+    snapshot::{Lists, Snapshot},
     visit::{Here, LEVELS, Visit, level_of},
     watching::{MAX_WATCHED, Watcher},
 };
@@ -232,7 +233,7 @@ async fn set_level(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcErro
 
 /// A client watches a resource from now on.
 async fn subscribe(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
-    let (source, uri) = watchable(gateway, &asked)?;
+    let (slot, uri) = watchable(gateway, &asked)?;
     let Some(visit) = asked.visit.clone() else { return Err(unknown_method(asked.method)) };
     if MAX_WATCHED <= visit.watched.lock().len() {
         return Err(invalid(format!("more than {MAX_WATCHED} resources cannot be watched")));
@@ -240,27 +241,29 @@ async fn subscribe(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcErro
     let here = Here(Arc::clone(&visit));
     let (key, out, caller) = (here.key(), visit.own().clone(), asked.caller);
     let watcher = Watcher { key, caller, out, subscription: None };
-    gateway.watch(source, &uri, watcher, Some(Arc::new(here))).await.map_err(rpc)?;
-    visit.watched.lock().insert((source, uri));
+    gateway.watch(&slot, &uri, watcher, Some(Arc::new(here))).await.map_err(rpc)?;
+    visit.watched.lock().insert((slot.key, uri));
     Ok(Bytes::from_static(b"{}"))
 }
 
 /// A client watches a resource no longer.
 async fn unsubscribe(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes, RpcError> {
-    let (source, uri) = watchable(gateway, &asked)?;
+    let (slot, uri) = watchable(gateway, &asked)?;
     let Some(visit) = asked.visit else { return Err(unknown_method(asked.method)) };
     let here = Here(Arc::clone(&visit));
-    visit.watched.lock().remove(&(source, uri.clone()));
-    gateway.unwatch(source, &uri, here.key(), Some(Arc::new(here))).await.map_err(rpc)?;
+    visit.watched.lock().remove(&(slot.key, uri.clone()));
+    gateway.unwatch(slot.key, &uri, here.key(), Some(Arc::new(here))).await.map_err(rpc)?;
     Ok(Bytes::from_static(b"{}"))
 }
 
 /// The resource that a legacy client names, and whose it is.
-fn watchable(gateway: &Gateway, asked: &Asked<'_>) -> Result<(usize, String), RpcError> {
+fn watchable(gateway: &Gateway, asked: &Asked<'_>) -> Result<(Arc<Slot>, String), RpcError> {
     let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
     let (uri, _) = string_in(&params, "uri")?;
-    match gateway.snapshot().resource(&asked.caller, &uri) {
-        Some(source) => Ok((source, uri)),
+    let snapshot = gateway.snapshot();
+    let source = snapshot.resource(&asked.caller, &uri);
+    match source.and_then(|it| snapshot.slot(it)) {
+        Some(slot) => Ok((Arc::clone(slot), uri)),
         None => Err(not_found(asked.era, &uri)),
     }
 }
@@ -295,36 +298,37 @@ async fn complete_argument(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes,
         let source = snapshot.resource(&asked.caller, &uri);
         let source =
             source.ok_or_else(|| invalid(format!("Unknown resource: {}", uri.escape_debug())))?;
-        return hand_on(gateway, source, asked, params).await;
+        return hand_on(&snapshot, source, asked, params).await;
     }
     let (name, at) = string_in(&inside, "name")?;
     let entry = snapshot.prompt(&asked.caller, &name);
     let entry = entry.ok_or_else(|| invalid(format!("Unknown prompt: {}", name.escape_debug())))?;
     let at = at.start + reference.start..at.end + reference.start;
     let params = replaced(&params, &at, &entry.tool.name);
-    hand_on(gateway, entry.listing, asked, params).await
+    hand_on(&snapshot, entry.listing, asked, params).await
 }
 
 /// Hands a request that only reads to a source, and its answer back.
 async fn hand_on(
-    gateway: &Gateway,
+    snapshot: &Snapshot,
     source: usize,
     asked: Asked<'_>,
     params: Bytes,
 ) -> Result<Bytes, RpcError> {
-    hand_on_to(gateway, source, asked, params).await.map_err(rpc)
+    hand_on_to(snapshot, source, asked, params).await.map_err(rpc)
 }
 
 /// The same, with the source's own error.
 pub(crate) async fn hand_on_to(
-    gateway: &Gateway,
+    snapshot: &Snapshot,
     source: usize,
     asked: Asked<'_>,
     params: Bytes,
 ) -> Result<Bytes, CallError> {
-    gateway.note(source, asked.visit.as_ref());
     let gone = || CallError::Client(ClientError::Refused("its source is gone".to_owned()));
-    let source = gateway.source(source).ok_or_else(gone)?;
+    let slot = snapshot.slot(source).ok_or_else(gone)?;
+    slot.note(asked.visit.as_ref());
+    let source = slot.source().ok_or_else(gone)?;
     let context = CallContext { repeatable: true, ..asked.context() };
     let params = Json::from_scanned(params);
     let result = rounds::request(source, asked.method, params, context, asked.era).await;

@@ -2,6 +2,7 @@
 
 mod building;
 mod looking;
+mod slots;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -29,6 +30,7 @@ use toolcrib_catalogue::{
 use toolcrib_context::{Recorder, artifacts::Store};
 use toolcrib_wire::{Era, RpcError, text::Masker};
 
+use self::building::versions;
 use crate::{
     access::{Access, Caller},
     console::Console,
@@ -41,6 +43,7 @@ use crate::{
     },
     keeping,
     recording::Recording,
+    slot::{Slot, Slots},
     snapshot::Snapshot,
     visit::{Here, LEVELS, Out, Visit},
     watching::Watching,
@@ -49,10 +52,11 @@ use crate::{
 /// A gateway.
 #[derive(Debug)]
 pub struct Gateway {
-    inputs: Vec<Input>,
+    slots: ArcSwap<Slots>,
+    next_slot: AtomicU64,
     snapshot: ArcSwap<Snapshot>,
     /// The versions of the sources that the snapshot was built from.
-    built: Mutex<Vec<u64>>,
+    built: Mutex<Vec<(u64, u64)>>,
     /// Held while one is built, so that an older one never takes the place of a newer one.
     building: Mutex<()>,
     /// One at a time builds: others wait for their turn, which takes no thread.
@@ -65,15 +69,11 @@ pub struct Gateway {
     visits: Mutex<HashMap<u64, Weak<Visit>>>,
     next_key: AtomicU64,
     begin: Instant,
-    /// Who has asked each source something: nobody, one visit, or several.
-    asked: Vec<AtomicU64>,
     pub(crate) watching: Watching,
     /// What consumers of events have in hand.
     pub(crate) held: Holding,
     /// How tools are found.
     pub(crate) finding: Finding,
-    /// What sources are called.
-    labels: Vec<Arc<str>>,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
     /// What tools and calls are held to.
@@ -111,10 +111,6 @@ pub struct Input {
     pub limit: Limit,
 }
 
-/// Nobody has asked a source anything, or several have.
-const NOBODY: u64 = 0;
-const SEVERAL: u64 = u64::MAX;
-
 /// How long after the start servers of which nothing is known are waited for.
 const FIRST_LISTS: Duration = Duration::from_secs(3);
 
@@ -148,26 +144,45 @@ pub struct Settings {
     pub audit: Option<Arc<Audit>>,
 }
 
+impl Input {
+    /// Whether both have the same source behind them.
+    pub(crate) fn has_source_of(&self, other: &Self) -> bool {
+        match (&self.source, &other.source) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether tools are taken from both in the same way.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let Self { source: _, origin, style, filter, required, way, limit } = self;
+        (origin, style, filter) == (&other.origin, &other.style, &other.filter)
+            && (required, way, limit) == (&other.required, &other.way, &other.limit)
+    }
+}
+
 impl Gateway {
     /// A gateway over these sources, which keeps its catalogue current until it is stopped.
     pub fn start(inputs: Vec<Input>, access: Access, mut settings: Settings) -> Arc<Self> {
         let recorder = settings.recorder.take();
-        let offers = vec![Offers::default(); inputs.len()];
-        let labels = inputs.iter().map(|it| label(&it.origin)).collect::<Vec<Arc<str>>>();
+        let next_slot = AtomicU64::new(0);
+        let new_key = || next_slot.fetch_add(1, Ordering::Relaxed);
+        let slots: Slots = inputs.into_iter().map(|it| Slot::of(&[], it, new_key)).collect();
+        let offers = vec![Offers::default(); slots.len()];
         let none = Catalogue::default;
-        let empty =
-            Snapshot::new((none(), Vec::new()), none(), offers, labels.clone(), Arc::new(access));
+        let known = (none(), Vec::new());
+        let empty = Snapshot::new(known, none(), offers, Slots::clone(&slots), Arc::new(access));
         let gateway = Arc::new(Self {
             visits: Mutex::default(),
             next_key: AtomicU64::new(1),
             begin: Instant::now(),
-            asked: inputs.iter().map(|_| AtomicU64::new(NOBODY)).collect(),
-            watching: Watching::new(inputs.len()),
+            watching: Watching::default(),
             held: Holding::default(),
             finding: Finding::default(),
-            labels,
-            console: Console::new(inputs.len()),
-            inputs,
+            console: Console::new(),
+            slots: ArcSwap::from_pointee(Slots::clone(&slots)),
+            next_slot,
             snapshot: ArcSwap::from_pointee(empty),
             built: Mutex::default(),
             building: Mutex::default(),
@@ -191,29 +206,10 @@ impl Gateway {
             *gateway.recording.lock() = Some(Recording::start(&gateway, recorder, masker));
         }
         gateway.rebuild();
-        for (at, input) in gateway.inputs.iter().enumerate() {
-            if let Some(source) = input.source.clone() {
-                source.listen(Arc::new(Heard { gateway: Arc::downgrade(&gateway), source: at }));
-                let this = Arc::clone(&gateway);
-                gateway.tasks.spawn(async move {
-                    tokio::select! {
-                        () = this.stop.cancelled() => {}
-                        () = this.follow(at, &*source) => {}
-                    }
-                });
-            }
+        for slot in slots.iter() {
+            gateway.attach(slot);
         }
         gateway
-    }
-
-    /// Builds the catalogue anew whenever a source changes. Never returns.
-    async fn follow(self: &Arc<Self>, at: usize, source: &dyn Source) {
-        loop {
-            let version = source.version();
-            self.console.since.note(at, &source.state());
-            self.catch_up().await;
-            source.changed_since(version).await;
-        }
     }
 
     /// Calls a tool as this caller would, within a time if one is given, and returns its result.
@@ -266,14 +262,14 @@ impl Gateway {
     }
 
     /// A client has left.
-    pub(crate) fn left(self: &Arc<Self>, key: u64, watched: &BTreeSet<(usize, String)>) {
+    pub(crate) fn left(self: &Arc<Self>, key: u64, watched: &BTreeSet<(u64, String)>) {
         self.visits.lock().remove(&key);
         self.unwatch_later(key, watched.iter().cloned().collect(), None);
     }
 
     /// Tells every source something on behalf of a client.
     pub(crate) fn tell(&self, method: &'static str, visit: &Arc<Visit>) {
-        for source in self.inputs.iter().filter_map(|it| it.source.as_ref()) {
+        for source in self.slots.load().iter().filter_map(|it| it.source()) {
             source.tell(method, &Here(Arc::clone(visit)));
         }
     }
@@ -293,7 +289,7 @@ impl Gateway {
         visit.set_level(level);
         let most = self.here().iter().filter_map(|it| it.level()).min().unwrap_or(level);
         let mut told = Vec::new();
-        for source in self.inputs.iter().filter_map(|it| it.source.clone()) {
+        for source in self.slots().iter().filter_map(|it| it.source().cloned()) {
             let level = if source.is_shared() { most } else { level };
             let params = Json::of(&json!({ "level": LEVELS[usize::from(level)] }));
             let Ok(params) = params else { continue };
@@ -315,28 +311,17 @@ impl Gateway {
     }
 
     /// Some source says something of its own accord that could be for anybody.
-    fn say_to_the_only_one(&self, source: usize, method: &str, params: Option<Json>) {
+    fn say_to_the_only_one(&self, slot: &Slot, method: &str, params: Option<Json>) {
         let snapshot = self.snapshot();
+        let Some(at) = snapshot.place_of(slot.key) else { return };
         let mut here = self.here();
-        here.retain(|it| snapshot.shows(&it.caller, source));
+        here.retain(|it| snapshot.shows(&it.caller, at));
         // With more than one it could be of what another did.
         if let [visit] = here.as_slice() {
             let visit = Here(Arc::clone(visit));
-            let asked = self.asked.get(source).map(|it| it.load(Ordering::Relaxed));
-            if asked == Some(NOBODY) || asked == Some(visit.key()) {
+            if slot.is_of(&visit) {
                 visit.notified(method, params);
             }
-        }
-    }
-
-    /// Notes who asks a source something.
-    pub(crate) fn note(&self, source: usize, visit: Option<&Arc<Visit>>) {
-        let Some(asked) = self.asked.get(source) else { return };
-        let who = visit.map_or(SEVERAL, |it| Here(Arc::clone(it)).key());
-        let before = asked.load(Ordering::Relaxed);
-        if before != who && before != SEVERAL {
-            let now = if before == NOBODY { who } else { SEVERAL };
-            asked.store(now, Ordering::Relaxed);
         }
     }
 
@@ -344,11 +329,12 @@ impl Gateway {
     /// once and never again should not hear that there is nothing.
     pub(crate) async fn first_lists(&self) {
         let unknown = || {
-            let sources = self.inputs.iter().flat_map(|it| &it.source);
-            { sources }.any(|it| it.state() == SourceState::Connecting && !it.has_listed())
+            let slots = self.slots.load();
+            let mut sources = slots.iter().filter_map(|it| it.source());
+            sources.any(|it| it.state() == SourceState::Connecting && !it.has_listed())
         };
         let end = self.begin + FIRST_LISTS;
-        let behind = || unknown() || *self.built.lock() != self.versions();
+        let behind = || unknown() || *self.built.lock() != versions(&self.slots.load());
         if end <= Instant::now() || !behind() {
             return;
         }
@@ -359,21 +345,18 @@ impl Gateway {
 
     /// Whether every source is ready or has failed, and is listed as it is now.
     pub fn is_settled(&self) -> bool {
-        let mut sources = self.inputs.iter().flat_map(|it| &it.source);
+        let slots = self.slots.load();
+        let mut sources = slots.iter().filter_map(|it| it.source());
         sources.all(|it| it.state() != SourceState::Connecting)
-            && *self.built.lock() == self.versions()
-    }
-
-    fn versions(&self) -> Vec<u64> {
-        self.inputs.iter().flat_map(|it| &it.source).map(|it| it.version()).collect()
+            && *self.built.lock() == versions(&slots)
     }
 
     /// Whether every source is ready or has failed, and those that are required are ready.
     pub fn is_ready(&self) -> bool {
-        let missing = |it: &Input| {
-            it.required && it.source.as_ref().is_none_or(|it| it.state() != SourceState::Ready)
+        let missing = |it: &Arc<Slot>| {
+            it.input.required && it.source().is_none_or(|it| it.state() != SourceState::Ready)
         };
-        self.is_settled() && !self.inputs.iter().any(missing)
+        self.is_settled() && !self.slots.load().iter().any(missing)
     }
 
     /// How many tools there are.
@@ -448,42 +431,8 @@ impl Gateway {
         self.recording.lock().clone()
     }
 
-    pub(crate) fn source(&self, listing: usize) -> Option<&Arc<dyn Source>> {
-        self.inputs.get(listing)?.source.as_ref()
-    }
-
     /// Counts up with every snapshot.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
-    }
-}
-
-/// What a source is called where somebody looks for its tools.
-fn label(origin: &Origin) -> Arc<str> {
-    match origin {
-        Origin::Upstream(name) | Origin::Mod(name) => name.as_str().into(),
-        Origin::Workspace | Origin::Events => origin.subject().into(),
-    }
-}
-
-/// Hears what one source says of its own accord.
-#[derive(Debug)]
-struct Heard {
-    gateway: Weak<Gateway>,
-    source: usize,
-}
-
-impl Listener for Heard {
-    fn notified(&self, method: &str, params: Option<Json>) {
-        let Some(gateway) = self.gateway.upgrade() else { return };
-        match (method, params) {
-            ("notifications/resources/updated", Some(params)) => {
-                gateway.updated(self.source, &params);
-            }
-            ("notifications/message" | "notifications/elicitation/complete", params) => {
-                gateway.say_to_the_only_one(self.source, method, params);
-            }
-            _ => {}
-        }
     }
 }

@@ -139,7 +139,7 @@ impl Door {
             let (this, watcher) = (Arc::clone(self), graceful.watcher());
             self.gateway.tasks.spawn(async move {
                 let socket = Patient::new(socket);
-                let Some(Tls(acceptor)) = &this.settings.tls else {
+                let Some(acceptor) = this.settings.tls.as_ref().map(Tls::acceptor) else {
                     this.talk(socket, peer, watcher).await;
                     return;
                 };

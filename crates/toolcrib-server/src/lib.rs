@@ -1,6 +1,6 @@
 //! Who may ask, and how: the gateway.
 //!
-//! In reading order: `access` says who is asking and what they may see, `shape` in what form; `snapshot` is the catalogue as
+//! In reading order: `access` says who is asking and what they may see, `shape` in what form; `slot` is a source in its place; `snapshot` is the catalogue as
 //! it is just now, with a prepared list for every group; `gateway` keeps it current; `dispatch` answers
 //! one request, whatever it came over; `visit` is a client that stays, `stream` and `queue` what goes out to it,
 //! `watching` and `changes` what it hears of, `rounds` how a legacy client answers a modern server,
@@ -13,6 +13,7 @@
 mod access;
 mod shape;
 mod cost;
+mod slot;
 mod snapshot;
 mod finding;
 mod gateway;
@@ -52,6 +53,7 @@ pub use guard::{
 };
 pub use http::{Door, HttpSettings, Tls};
 pub use shape::{GroupShape, Inline, Shapes, ViewStyle};
+pub use slot::Left;
 pub use socket::{Hello, serve_socket};
 pub use stdio::{read_line, serve_lines, serve_stdio};
 pub use webhooks::{Secret, Webhook, WebhookError};

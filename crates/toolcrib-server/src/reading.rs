@@ -87,7 +87,7 @@ async fn get_prompt(
         return Err(invalid(format!("Unknown prompt: {}", name.escape_debug())));
     };
     let params = replaced(&params, &at, &entry.tool.name);
-    let answer = from_source(gateway, entry.listing, asked, params, telling).await;
+    let answer = from_source(&snapshot, entry.listing, asked, params, telling).await;
     drop(permit);
     answer
 }
@@ -116,7 +116,7 @@ async fn read_resource(
         return Ok(if era == Era::Modern { cacheable(&text, "private") } else { text });
     }
     let source = source.ok_or_else(|| unknown(telling))?;
-    let answer = from_source(gateway, source, asked, params, telling).await;
+    let answer = from_source(&snapshot, source, asked, params, telling).await;
     drop(permit);
     match answer {
         Ok(result) if era == Era::Modern && unfinished(&result).is_none() => {
@@ -153,13 +153,13 @@ fn admit(
 }
 
 async fn from_source(
-    gateway: &Gateway,
+    snapshot: &Snapshot,
     source: usize,
     asked: Asked<'_>,
     params: Bytes,
     telling: &mut Telling,
 ) -> Result<Bytes, RpcError> {
-    match hand_on_to(gateway, source, asked, params).await {
+    match hand_on_to(snapshot, source, asked, params).await {
         Ok(result) => {
             telling.story.answered(&result);
             Ok(result)

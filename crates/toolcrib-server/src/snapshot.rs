@@ -21,6 +21,7 @@ use crate::{
         limits::Limits,
     },
     shape::ViewStyle,
+    slot::{Slot, Slots},
 };
 pub(crate) use pricing::Price;
 use writing::{list, push_named, push_raw, push_tool};
@@ -35,8 +36,8 @@ pub(crate) struct Snapshot {
     standings: Vec<Standing>,
     prompts: Catalogue,
     offers: Vec<Offers>,
-    /// What sources are called.
-    labels: Vec<Arc<str>>,
+    /// The sources it was built from.
+    slots: Slots,
     /// Which sources have a resource, by URI.
     resources: HashMap<String, Vec<usize>>,
     /// Which URIs the templates of a source stand for.
@@ -93,7 +94,7 @@ impl Snapshot {
         (tools, standings): (Catalogue, Vec<Standing>),
         prompts: Catalogue,
         offers: Vec<Offers>,
-        labels: Vec<Arc<str>>,
+        slots: Slots,
         access: Arc<Access>,
     ) -> Self {
         let mut resources: HashMap<String, Vec<usize>> = HashMap::new();
@@ -113,7 +114,7 @@ impl Snapshot {
             standings,
             prompts,
             offers,
-            labels,
+            slots,
             resources,
             templates,
             mirrored,
@@ -182,7 +183,22 @@ impl Snapshot {
 
     /// What a source is called.
     pub(crate) fn label(&self, source: usize) -> Option<Arc<str>> {
-        self.labels.get(source).cloned()
+        self.slots.get(source).map(|it| Arc::clone(&it.label))
+    }
+
+    /// A source, in its place.
+    pub(crate) fn slot(&self, source: usize) -> Option<&Arc<Slot>> {
+        self.slots.get(source)
+    }
+
+    /// All sources.
+    pub(crate) fn slots(&self) -> &[Arc<Slot>] {
+        &self.slots
+    }
+
+    /// Where the source of this key stands.
+    pub(crate) fn place_of(&self, key: u64) -> Option<usize> {
+        self.slots.iter().position(|it| it.key == key)
     }
 
     /// The tools that a caller may call.
@@ -193,8 +209,8 @@ impl Snapshot {
 
     /// The server or mod that a source is; empty for tools of the workspace's own.
     pub(crate) fn server(&self, source: usize) -> Arc<str> {
-        let own = |it: &&Arc<str>| matches!(&***it, "tools/" | "events/");
-        self.labels.get(source).filter(|it| !own(it)).cloned().unwrap_or_default()
+        let own = |it: &Arc<str>| matches!(&**it, "tools/" | "events/");
+        self.label(source).filter(|it| !own(it)).unwrap_or_default()
     }
 
     /// Whether a caller may read what was kept for its group.
@@ -408,14 +424,15 @@ impl View {
 
     /// Where the tools come from that the group may call, and how many from each.
     fn origins(&self, snapshot: &Snapshot) -> Vec<(Arc<str>, usize)> {
-        let mut counts = vec![0; snapshot.labels.len()];
+        let mut counts = vec![0; snapshot.slots.len()];
         for (entry, _) in snapshot.tools.entries().iter().zip(&self.visible).filter(|(_, it)| **it)
         {
             if let Some(count) = counts.get_mut(entry.listing) {
                 *count += 1;
             }
         }
-        let named = snapshot.labels.iter().cloned().zip(counts);
+        let labels = snapshot.slots.iter().map(|it| Arc::clone(&it.label));
+        let named = labels.zip(counts);
         named.filter(|(_, count)| 0 < *count).collect()
     }
 

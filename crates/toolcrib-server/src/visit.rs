@@ -52,7 +52,7 @@ pub(crate) struct Visit {
     /// Where it hears what belongs to none of its requests.
     own: Out,
     /// The resources it watches, and whose they are.
-    pub(crate) watched: Mutex<BTreeSet<(usize, String)>>,
+    pub(crate) watched: Mutex<BTreeSet<(u64, String)>>,
 }
 
 #[derive(Debug, Clone)]

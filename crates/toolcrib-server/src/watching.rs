@@ -11,18 +11,15 @@ use toolcrib_wire::{
     revision::META_SUBSCRIPTION,
 };
 
-use crate::{access::Caller, gateway::Gateway, visit::Out};
+use crate::{access::Caller, gateway::Gateway, slot::Slot, visit::Out};
 
 /// More resources than this are not watched by one client.
 pub(crate) const MAX_WATCHED: usize = 1_000;
 
-/// Who watches what: by source and URI.
-#[derive(Debug)]
+/// Who watches what: by the key of the source and URI.
+#[derive(Debug, Default)]
 pub(crate) struct Watching {
-    by_resource: Mutex<HashMap<(usize, String), Vec<Watcher>>>,
-    /// One for each source, held while it is told, so that it hears of coming and going in the right
-    /// order.
-    turns: Vec<tokio::sync::Mutex<()>>,
+    by_resource: Mutex<HashMap<(u64, String), Vec<Watcher>>>,
 }
 
 /// Somebody who watches a resource.
@@ -40,19 +37,19 @@ impl Gateway {
     /// Somebody watches a resource from now on.
     pub(crate) async fn watch(
         &self,
-        source: usize,
+        slot: &Slot,
         uri: &str,
         watcher: Watcher,
         visitor: Option<Arc<dyn Visitor>>,
     ) -> Result<(), CallError> {
         let gone = || CallError::Unavailable { cause: "its server is gone".to_owned() };
-        let from = self.source(source).ok_or_else(gone)?;
+        let from = slot.source().ok_or_else(gone)?;
         let context = CallContext { repeatable: true, visitor, ..CallContext::default() };
         let params = Json::of(&serde_json::json!({ "uri": uri })).ok().ok_or_else(gone)?;
-        let _turn = self.watching.turns[source].lock().await;
+        let _turn = slot.turn.lock().await;
         // One that is not shared knows its visitors itself, and tells each.
         let own = !from.is_shared() && context.visitor.is_some();
-        let place = (source, uri.to_owned());
+        let place = (slot.key, uri.to_owned());
         if own || !self.watching.by_resource.lock().contains_key(&place) {
             from.request("resources/subscribe", params, context).await?;
         }
@@ -68,15 +65,16 @@ impl Gateway {
     /// Somebody watches a resource no longer.
     pub(crate) async fn unwatch(
         &self,
-        source: usize,
+        slot: u64,
         uri: &str,
         key: u64,
         visitor: Option<Arc<dyn Visitor>>,
     ) -> Result<(), CallError> {
-        let Some(from) = self.source(source) else { return Ok(()) };
+        let Some(slot) = self.slot(slot) else { return Ok(()) };
+        let Some(from) = slot.source() else { return Ok(()) };
         let context = CallContext { repeatable: true, visitor, ..CallContext::default() };
-        let _turn = self.watching.turns[source].lock().await;
-        let last = self.watching.forget(source, uri, key);
+        let _turn = slot.turn.lock().await;
+        let last = self.watching.forget(slot.key, uri, key);
         let own = !from.is_shared() && context.visitor.is_some();
         if !last && !own {
             return Ok(());
@@ -89,7 +87,7 @@ impl Gateway {
     pub(crate) fn unwatch_later(
         self: &Arc<Self>,
         key: u64,
-        all: Vec<(usize, String)>,
+        all: Vec<(u64, String)>,
         visitor: Option<Arc<dyn Visitor>>,
     ) {
         if all.is_empty() {
@@ -97,22 +95,23 @@ impl Gateway {
         }
         let this = Arc::clone(self);
         self.tasks.spawn(async move {
-            for (source, uri) in all {
-                this.unwatch(source, &uri, key, visitor.clone()).await.ok();
+            for (slot, uri) in all {
+                this.unwatch(slot, &uri, key, visitor.clone()).await.ok();
             }
         });
     }
 
     /// A resource has changed: tells everybody who watches it and still may.
-    pub(crate) fn updated(&self, source: usize, params: &Json) {
+    pub(crate) fn updated(&self, slot: &Slot, params: &Json) {
         let text = params.as_bytes();
         let uri = member(text, "uri");
         let uri: Option<String> = uri.and_then(|at| serde_json::from_slice(&text[at]).ok());
         let Some(uri) = uri else { return };
-        let watchers = self.watching.by_resource.lock().get(&(source, uri.clone())).cloned();
+        let watchers = self.watching.by_resource.lock().get(&(slot.key, uri.clone())).cloned();
         let snapshot = self.snapshot();
+        let Some(place) = snapshot.place_of(slot.key) else { return };
         for watcher in watchers.unwrap_or_default() {
-            if snapshot.resource(&watcher.caller, &uri) != Some(source) {
+            if snapshot.resource(&watcher.caller, &uri) != Some(place) {
                 continue;
             }
             let params = tagged(text, watcher.subscription.as_ref());
@@ -142,13 +141,19 @@ fn tagged(params: &[u8], subscription: Option<&Id>) -> Vec<u8> {
 }
 
 impl Watching {
-    pub(crate) fn new(sources: usize) -> Self {
-        let turns = std::iter::repeat_with(Default::default).take(sources).collect();
-        Self { by_resource: Mutex::default(), turns }
+    /// What is watched of a source.
+    pub(crate) fn of(&self, slot: u64) -> Vec<String> {
+        let all = self.by_resource.lock();
+        all.keys().filter(|it| it.0 == slot).map(|it| it.1.clone()).collect()
+    }
+
+    /// Forgets who watches what of a source that is gone.
+    pub(crate) fn forget_all(&self, slot: u64) {
+        self.by_resource.lock().retain(|it, _| it.0 != slot);
     }
 
     /// Forgets who watches; returns whether nobody does any more who did.
-    fn forget(&self, source: usize, uri: &str, key: u64) -> bool {
+    fn forget(&self, source: u64, uri: &str, key: u64) -> bool {
         let mut all = self.by_resource.lock();
         let place = (source, uri.to_owned());
         let Some(watchers) = all.get_mut(&place) else { return false };

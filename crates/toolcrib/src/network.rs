@@ -8,6 +8,7 @@ mod secrets;
 
 use std::{
     collections::BTreeMap,
+    hash::{Hash, Hasher},
     net::SocketAddr,
     path::{Path, PathBuf},
 };
@@ -68,6 +69,8 @@ pub struct Network {
     pub warnings: Vec<Problem>,
     /// There is a file, and something in it.
     pub present: bool,
+    /// What stands in the sections that only a start heeds, as digests.
+    at_start: Vec<u64>,
 }
 
 /// Why a gateway must not start with this file.
@@ -222,6 +225,20 @@ const KNOWN: [&str; 19] = [
 /// What an OpenAgents file also has, and what we have no use for yet.
 const LATER: [&str; 3] = ["network_profile", "calls", "service_agents"];
 
+/// Sections that say how the gateway stands: edits of them wait for the next start.
+const AT_START: [&str; 10] = [
+    "listen",
+    "tls",
+    "hosts",
+    "behind_proxy",
+    "python",
+    "mods",
+    "network",
+    "bus",
+    "sessions",
+    "audit",
+];
+
 const ACCESS_KEYS: [&str; 9] = [
     "default_agent_group",
     "auth_token",
@@ -269,11 +286,33 @@ impl Network {
         let text = text.filter(|it| !it.trim().is_empty());
         let present = text.is_some();
         let written = text.as_deref().map(parse).transpose()?.unwrap_or_default();
-        let mut network = Self { present, ..resolve(written, folder, lookup)? };
+        let at_start = at_start(text.as_deref().unwrap_or_default());
+        let mut network = Self { present, at_start, ..resolve(written, folder, lookup)? };
         let made = Tokens::read(folder).map_err(NetworkError::Tokens)?;
         network.warnings.extend(made.join(&mut network.access));
         Ok(network)
     }
+
+    /// What is not as it was `before`, and takes effect with the next start only.
+    pub fn waits_for_start(&self, before: &Self) -> Vec<Problem> {
+        let differs = |at: &usize| self.at_start.get(*at) != before.at_start.get(*at);
+        let problem = |at: usize| {
+            let message = "it has changed, and takes effect with the next start";
+            Problem::warning(format!("network.yaml: {}", AT_START[at]), message)
+        };
+        (0..AT_START.len()).filter(differs).map(problem).collect()
+    }
+}
+
+/// A digest of each section that waits for a start: whether it has changed, and nothing of what it holds.
+fn at_start(text: &str) -> Vec<u64> {
+    let all: serde_json::Value = serde_saphyr::from_str(text).unwrap_or_default();
+    let digest = |key: &&str| {
+        let mut hasher = std::hash::DefaultHasher::new();
+        all[*key].to_string().hash(&mut hasher);
+        hasher.finish()
+    };
+    AT_START.iter().map(digest).collect()
 }
 
 fn parse(text: &str) -> Result<Written, NetworkError> {

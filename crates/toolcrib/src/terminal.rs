@@ -2,7 +2,10 @@
 
 use std::{
     io::{self, BufRead, IsTerminal, Read, Write},
-    sync::{Arc, LazyLock},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -33,6 +36,13 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// Whether everything on stderr is to be a line of JSON.
+static LOG: AtomicBool = AtomicBool::new(false);
+
+fn is_log() -> bool {
+    LOG.load(Ordering::Relaxed)
+}
+
 /// Log lines go to stderr; stdout is for results.
 /// A gateway, which nobody watches, says what goes wrong without being asked.
 pub(crate) fn log_to_stderr(verbose: u8, serves: bool, format: LogFormat) {
@@ -53,6 +63,7 @@ pub(crate) fn log_to_stderr(verbose: u8, serves: bool, format: LogFormat) {
             log.finish().with(ours).try_init().ok();
         }
         LogFormat::Json => {
+            LOG.store(true, Ordering::Relaxed);
             log.json().finish().with(ours).try_init().ok();
         }
     }
@@ -137,6 +148,9 @@ pub(crate) fn ask(question: &str) -> Option<bool> {
 
 /// Says what went wrong, and what to do about it.
 pub(crate) fn complain(message: &str, hint: Option<&str>) {
+    if is_log() {
+        return tracing::error!(hint, "{message}");
+    }
     let mut text = format!("{} {message}\n", styled(RED.bold(), "error:"));
     if let Some(hint) = hint {
         text.push_str(&format!(" {} {}\n", styled(CYAN, "hint:"), clean(hint)));
@@ -171,11 +185,20 @@ pub(crate) fn problems(problems: &[Problem]) -> String {
 pub(crate) fn warn(list: &[Problem]) {
     let told = list.iter().filter(|it| it.severity != Severity::Hint);
     let told: Vec<Problem> = told.cloned().collect();
+    if is_log() {
+        for Problem { subject, message, hint, .. } in &told {
+            tracing::warn!(subject, hint, "{message}");
+        }
+        return;
+    }
     anstream::stderr().lock().write_all(masked(&problems(&told)).as_bytes()).ok();
 }
 
 /// Says something in passing, on stderr.
 pub(crate) fn remark(text: &str) {
+    if is_log() {
+        return tracing::info!("{text}");
+    }
     let line = format!("{}\n", styled(DIM, text));
     anstream::stderr().lock().write_all(line.as_bytes()).ok();
 }

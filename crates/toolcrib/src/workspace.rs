@@ -1,5 +1,7 @@
 //! A workspace: a folder with an `mcp.json`, with `tools/` or with `events/`, and what comes of it.
 
+mod servers;
+
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -7,28 +9,20 @@ use std::{
 
 use toolcrib_bus::Bus;
 use toolcrib_catalogue::{
-    self as catalogue, Catalogue, ClientError, Conflict, Listing, NameStyle, Origin, Problem,
-    Settings, Source, SourceState, ToolFilter,
+    Catalogue, Conflict, Listing, NameStyle, Origin, Problem, Settings, Source, SourceState,
+    ToolFilter,
     lock::{Lock, Pinned, Pins, Place, Verdict, Way},
 };
 use toolcrib_server::{Input, Limit};
 use toolcrib_sources::{
     asyncapi::{Care, EventSource},
-    mcp::{
-        self, Client, ClientOptions, ConfigFault, Connection, ExecutionError, Lists, Lookup,
-        ServerConfig, Severity,
-    },
+    mcp::{self, Client, ClientOptions, ConfigFault, Connection, Lists, Lookup, ServerConfig},
     python::{self, Python},
 };
 use toolcrib_wire::{Spool, text::Masker};
 
-use crate::{
-    data::scratch,
-    guard::{Packages, read_lock},
-    limits,
-    network::Network,
-    own::Own,
-};
+use crate::{data::scratch, guard::read_lock, limits, network::Network, own::Own};
+use servers::read_servers;
 
 /// Why a server is not started. Callers hear it, so it does not say what the new way is.
 const OTHER_WAY: &str =
@@ -45,7 +39,8 @@ pub struct Workspace {
     pub warnings: Vec<Problem>,
     /// Whether there was a `network.yaml` when it was read.
     pub had_network: bool,
-    client: Client,
+    /// Goes on from one reading of the files to the next.
+    client: Arc<Client>,
     /// All servers in the order of the file, also those that are disabled or broken: names depend
     /// on the whole list.
     servers: Vec<Server>,
@@ -57,7 +52,7 @@ pub struct Workspace {
 }
 
 /// One server of the file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Server {
     name: String,
     /// Absent where the entry cannot be used.
@@ -81,6 +76,15 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// The same as a problem.
+    pub fn problem(self) -> Problem {
+        let hint = self.hint();
+        match self {
+            Self::Unreadable(problem) => problem,
+            other => Problem { hint, ..Problem::new("workspace", other.to_string()) },
+        }
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -119,76 +123,38 @@ impl Workspace {
         let folder =
             folder.canonicalize().ok().ok_or_else(|| OpenError::NoFolder(shown.clone()))?;
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let config = match mcp::read_mcp_config(&file, lookup) {
-            Ok(config) => config,
+        let config = match read_servers(&file, &name, lookup)? {
+            Some(config) => config,
             // Every part is optional, but some part there must be.
-            Err(ExecutionError::NotFound { .. }) if has_other_parts(&folder) => {
-                mcp::Config::default()
-            }
-            Err(ExecutionError::NotFound { .. }) => return Err(OpenError::Empty(shown)),
-            Err(ExecutionError::Config { fault, .. }) => {
-                return Err(OpenError::Unreadable(problem(&name, &fault)));
-            }
-            Err(error) => return Err(OpenError::Unreadable(Problem::new(name, error.to_string()))),
+            None if has_other_parts(&folder) => mcp::Config::default(),
+            None => return Err(OpenError::Empty(shown)),
         };
-        let fatal = |it: &&ConfigFault| it.severity == Severity::Error && it.server.is_none();
-        if let Some(fault) = config.faults.iter().find(fatal) {
-            return Err(OpenError::Unreadable(problem(&name, fault)));
-        }
-        let mut problems: Vec<Problem> =
-            config.faults.iter().map(|fault| problem(&name, fault)).collect();
         let had_network = folder.join("network.yaml").exists();
         let network = Network::read(&folder, lookup);
-        let packages = network.as_ref().map_or(Packages::default(), |it| it.packages);
-        let mut warnings = cautions(&config.servers, packages, &name);
-        let (style, python, pins) = match network {
-            Ok(network) => {
-                problems.extend(network.problems);
-                warnings.extend(network.warnings);
-                (network.style, Some(network.python), network.rules.pins)
-            }
-            Err(error) => {
-                let told = error.to_string();
-                let (place, message) = told.split_once(": ").unwrap_or(("network.yaml", &told));
-                problems.push(Problem::new(place, message));
-                // Nobody knows what was asked for.
-                (NameStyle::Prefixed, None, Pins::Hold)
-            }
-        };
         // Who serves everything to clients may ask them too.
         let relays = lists == Lists::Everything;
         let spool = relays.then(|| Spool::new(scratch(&folder, "spool")));
         let spool = spool.filter(|it| std::fs::create_dir_all(&it.folder).is_ok());
         let options =
             ClientOptions { lists, relays, spool, ..ClientOptions::with_environment(lookup) };
-        let client = Client::new(options);
-        let mut servers = Vec::new();
-        for mut server in config.servers {
-            let way = Some(server.way());
-            server.anchor(&folder);
-            let loose = refusal(&server, packages, &name);
-            let is_off = server.disabled || loose.is_some();
-            problems.extend(loose);
-            let added = if is_off { Ok(()) } else { client.add_server(server.clone()) };
-            let (name_there, at) = (server.name.clone(), server.at);
-            let config = match added {
-                Ok(()) => Some(server),
-                Err(error) => {
-                    problems.extend(not_added(
-                        &error,
-                        &config.faults,
-                        place(&name, at, &name_there),
-                    ));
-                    None
-                }
-            };
-            servers.push(Server { name: name_there, config, way });
-        }
-        let broken = config.broken.into_iter().map(|name| Server { name, config: None, way: None });
-        servers.extend(broken);
-        let file = name;
-        let this =
-            Self { folder, problems, warnings, had_network, client, servers, file, style, python };
+        let client = Arc::new(Client::new(options));
+        let this = Self {
+            folder,
+            problems: Vec::new(),
+            warnings: Vec::new(),
+            had_network,
+            client,
+            servers: Vec::new(),
+            file: name,
+            style: NameStyle::Prefixed,
+            python: network.as_ref().ok().map(|it| it.python.clone()),
+        };
+        let this = match &network {
+            Ok(network) => this.with(config, network).0,
+            Err(error) => this.without_network(config, error),
+        };
+        // Where nobody knows what was asked for, the strictest.
+        let pins = network.map_or(Pins::Hold, |it| it.rules.pins);
         this.bar(pins, read_lock(&this.folder).0.as_ref());
         Ok(this)
     }
@@ -288,6 +254,16 @@ impl Workspace {
         self.client.remember(file).await;
     }
 
+    /// The connections that were begun.
+    pub fn connections(&self) -> Vec<Arc<Connection>> {
+        self.client.connections()
+    }
+
+    /// What the file of its servers is called.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
     /// The connection to a server, if it was started.
     pub fn connection(&self, server: &str) -> Option<Arc<Connection>> {
         self.client.connection(server).ok()
@@ -383,36 +359,6 @@ impl Workspace {
     pub async fn close(&self) {
         self.client.close().await;
     }
-}
-
-/// Why a server cannot be used, unless that has been told: what could not be read is not there either.
-fn not_added(error: &ClientError, told: &[ConfigFault], place: String) -> Option<Problem> {
-    let ClientError::Incomplete { server, field, .. } = error else {
-        return Some(Problem::new(place, error.to_string()));
-    };
-    let is_it =
-        |it: &ConfigFault| it.server.as_ref() == Some(server) && it.field.as_deref() == Some(field);
-    let problem = Problem::new(place, format!("it has no `{field}`"));
-    (!told.iter().any(is_it)).then(|| problem.hint(format!("add `\"{field}\": \"…\"` to it")))
-}
-
-/// What works in the entries of servers, and somebody should know of.
-fn cautions(servers: &[ServerConfig], packages: Packages, file: &str) -> Vec<Problem> {
-    let told = |it: &ServerConfig| {
-        let loose = it.loose_package().filter(|_| packages == Packages::Warn);
-        it.cautions().into_iter().chain(loose)
-    };
-    let severity = catalogue::Severity::Warning;
-    let enabled = servers.iter().filter(|it| !it.disabled);
-    enabled.flat_map(told).map(|it| Problem { severity, ..problem(file, &it) }).collect()
-}
-
-/// Why a server is not started although it could be.
-fn refusal(server: &ServerConfig, packages: Packages, file: &str) -> Option<Problem> {
-    let strict = packages == Packages::Strict && !server.disabled;
-    let mut refusal = problem(file, &strict.then(|| server.loose_package()).flatten()?);
-    refusal.message.push_str(", and `packages: strict` does not start it");
-    Some(refusal)
 }
 
 /// Every part is optional; these make a workspace too.

@@ -81,7 +81,8 @@ pub(super) async fn make(
     let once = making.once.as_ref().map(|(_, name)| Arc::clone(name));
     let params = making.params.clone();
     let retried = Arc::clone(&story.retried);
-    let asking = ask(gateway, asked, entry, params, limit.is_some(), once, retried);
+    let to = (entry, snapshot.slot(entry.listing));
+    let asking = ask(gateway, asked, to, params, limit.is_some(), once, retried);
     let (result, aside) = match asking.await {
         Ok((result, aside)) => (results::plain(result), aside),
         Err(error) => {
@@ -165,7 +166,7 @@ async fn kept(
 ) -> Option<(Found, CacheRule)> {
     let rule = making.snapshot.caching(&making.name)?;
     // A server that each client has for itself may answer each otherwise.
-    gateway.source(entry.listing).filter(|it| it.is_shared())?;
+    making.snapshot.slot(entry.listing)?.source().filter(|it| it.is_shared())?;
     let params = &making.params;
     // What answers a question of the server belongs to the call before.
     let plain = |key: &str| matches!(key, "name" | "arguments" | "_meta");

@@ -59,7 +59,8 @@ impl Listed {
 
 /// All servers. Whoever edits the workspace's own tools is who would have to accept them.
 fn listed(gateway: &Gateway) -> Vec<Listed> {
-    let servers = gateway.inputs().iter().map(|it| (Place::of(&it.origin), it));
+    let slots = gateway.slots();
+    let servers = slots.iter().map(|it| (Place::of(&it.input.origin), &it.input));
     let servers = servers.filter(|(place, _)| place.as_str().starts_with("server:"));
     servers
         .map(|(place, input)| {

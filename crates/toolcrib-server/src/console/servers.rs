@@ -12,6 +12,7 @@ use crate::{
     gateway::{Gateway, Input},
     guard::Held,
     http::Body,
+    slot::Slot,
     snapshot::Snapshot,
 };
 
@@ -23,15 +24,14 @@ pub(super) fn list(gateway: &Arc<Gateway>, asked: &Asked) -> Value {
 fn rows(gateway: &Arc<Gateway>, asked: &Asked) -> Vec<Value> {
     let snapshot = gateway.snapshot();
     let seen = |at: usize| asked.operates || snapshot.shows(&asked.caller, at);
-    let inputs = gateway.inputs().iter().enumerate();
-    let inputs = inputs.filter(|(at, it)| seen(*at) && is_there(it));
-    inputs.map(|(at, input)| row(gateway, &snapshot, asked, at, input)).collect()
+    let slots = snapshot.slots().iter().enumerate();
+    let slots = slots.filter(|(at, it)| seen(*at) && is_there(&it.input));
+    slots.map(|(at, slot)| row(&snapshot, asked, at, slot)).collect()
 }
 
-fn row(gateway: &Gateway, snapshot: &Snapshot, asked: &Asked, at: usize, input: &Input) -> Value {
-    let place = Place::of(&input.origin);
-    let label = snapshot.label(at);
-    let name = label.as_deref();
+fn row(snapshot: &Snapshot, asked: &Asked, at: usize, slot: &Slot) -> Value {
+    let Slot { input, label, since, .. } = slot;
+    let (place, name) = (Place::of(&input.origin), &**label);
     let tools = snapshot.visible(&asked.caller).filter(|it| it.listing == at).count();
     let Some(source) = &input.source else {
         return json!({
@@ -40,7 +40,7 @@ fn row(gateway: &Gateway, snapshot: &Snapshot, asked: &Asked, at: usize, input: 
         });
     };
     let state = source.state();
-    let mut row = gateway.console.since.tell(at, &state);
+    let mut row = since.tell(&state);
     row["name"] = json!(name);
     row["place"] = json!(place.as_str());
     row["tools"] = json!(tools);
@@ -123,8 +123,9 @@ fn all_problems(gateway: &Gateway) -> Vec<Problem> {
         }
         _ => None,
     };
-    all.extend(gateway.inputs().iter().filter_map(failed));
-    let listed = gateway.inputs().iter().flat_map(|it| &it.source);
+    let slots = gateway.slots();
+    all.extend(slots.iter().filter_map(|it| failed(&it.input)));
+    let listed = slots.iter().filter_map(|it| it.source());
     all.extend(listed.flat_map(|it| it.problems()));
     all.extend(gateway.console.problems.lock().iter().cloned());
     all.extend(gateway.snapshot().suspicions());
@@ -141,19 +142,17 @@ fn all_problems(gateway: &Gateway) -> Vec<Problem> {
 /// Starts a source anew.
 pub(super) fn restart(gateway: &Gateway, asked: &Asked) -> Result<Response<Body>, Fault> {
     let Named { name } = asked.body()?;
-    let snapshot = gateway.snapshot();
-    let inputs = gateway.inputs().iter().enumerate();
-    let is_it = |at: usize| snapshot.label(at).as_deref() == Some(name.as_str());
-    let found = { inputs }.find(|(at, it)| can_restart(it) && is_it(*at));
+    let slots = gateway.slots();
+    let found = slots.iter().find(|it| can_restart(&it.input) && *it.label == *name);
     let unknown =
         || Fault::unknown(format!("there is no server `{}` that runs", name.escape_debug()));
-    let (at, input) = found.ok_or_else(unknown)?;
+    let slot = found.ok_or_else(unknown)?;
     if !gateway.console.operator()?.restart(&name) {
         return Err(unknown());
     }
     // It may be up again before anybody has looked.
-    if let Some(source) = &input.source {
-        gateway.console.since.note(at, &source.state());
+    if let Some(source) = slot.source() {
+        slot.since.note(&source.state());
     }
     gateway.did(&asked.caller, "restart", &name);
     Ok(ok(&json!({ "restarted": name })))

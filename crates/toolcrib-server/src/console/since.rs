@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use toolcrib_bus::{now_ms, rfc3339};
 use toolcrib_catalogue::SourceState;
 
-/// What is known of each source.
+/// What is known of a source.
 #[derive(Debug)]
-pub(crate) struct Since(Mutex<Vec<Known>>);
+pub(crate) struct Since(Mutex<Known>);
 
 #[derive(Debug, Clone, Default)]
 struct Known {
@@ -19,16 +19,22 @@ struct Known {
     starts: u64,
 }
 
-impl Since {
-    pub(crate) fn new(sources: usize) -> Self {
-        let known = Known { word: "connecting", since: now_ms(), ..Known::default() };
-        Self(Mutex::new(vec![known; sources]))
+impl Default for Since {
+    fn default() -> Self {
+        Self(Mutex::new(Known { word: "connecting", since: now_ms(), ..Known::default() }))
     }
+}
 
-    /// Notes how a source is.
-    pub(crate) fn note(&self, source: usize, state: &SourceState) {
-        let mut all = self.0.lock();
-        let Some(known) = all.get_mut(source) else { return };
+impl Clone for Since {
+    fn clone(&self) -> Self {
+        Self(Mutex::new(self.0.lock().clone()))
+    }
+}
+
+impl Since {
+    /// Notes how the source is.
+    pub(crate) fn note(&self, state: &SourceState) {
+        let mut known = self.0.lock();
         let word = word(state);
         if let SourceState::Failed { cause, .. } = state {
             let at = known.failed.as_ref().filter(|it| known.word == word && it.1 == *cause);
@@ -41,9 +47,9 @@ impl Since {
     }
 
     /// What there is to tell of a source that is like this now.
-    pub(super) fn tell(&self, source: usize, state: &SourceState) -> Value {
-        self.note(source, state);
-        let known = self.0.lock().get(source).cloned().unwrap_or_default();
+    pub(super) fn tell(&self, state: &SourceState) -> Value {
+        self.note(state);
+        let known = self.0.lock().clone();
         let failed = known.failed.map(|(at, cause)| json!({ "at": rfc3339(at), "cause": cause }));
         json!({
             "state": known.word, "since": rfc3339(known.since), "starts": known.starts,
@@ -69,15 +75,14 @@ mod tests {
 
     #[test]
     fn the_last_error_stays_when_all_is_well_again() {
-        let since = Since::new(1);
+        let since = Since::default();
         let failed = SourceState::Failed { cause: "it ended".to_owned(), hint: None };
-        since.note(0, &failed);
-        let first = since.tell(0, &failed);
+        since.note(&failed);
+        let first = since.tell(&failed);
         assert_eq!((&first["state"], &first["starts"]), (&json!("failed"), &json!(0)));
-        let now = since.tell(0, &SourceState::Ready);
+        let now = since.tell(&SourceState::Ready);
         assert_eq!((&now["state"], &now["starts"]), (&json!("ready"), &json!(1)));
         assert_eq!(now["last_error"], first["last_error"]);
-        assert_eq!(since.tell(0, &SourceState::Ready), now);
-        since.note(7, &SourceState::Ready);
+        assert_eq!(since.tell(&SourceState::Ready), now);
     }
 }

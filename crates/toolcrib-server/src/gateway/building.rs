@@ -13,6 +13,7 @@ use crate::{
     access::Access,
     built_in,
     guard::{Noticed, limits::Limits, rules::Rules},
+    slot::{Slot, Slots},
     snapshot::Snapshot,
 };
 
@@ -26,7 +27,7 @@ impl Gateway {
     /// that is done where nobody waits for anything else.
     pub(super) async fn catch_up(self: &Arc<Self>) {
         let Ok(_turn) = self.turn.acquire().await else { return };
-        if *self.built.lock() == self.versions() {
+        if *self.built.lock() == versions(&self.slots()) {
             return;
         }
         let this = Arc::clone(self);
@@ -37,16 +38,12 @@ impl Gateway {
     fn rebuild_with(&self, access: Option<Access>) -> Vec<Problem> {
         let _building = self.building.lock();
         // Before anything is asked: what changes meanwhile makes us build once more.
-        let versions = self.versions();
-        let listing = |input: &Input| Listing {
-            origin: input.origin.clone(),
-            style: input.style,
-            filter: input.filter.clone(),
-            tools: input.source.as_ref().map(|it| it.tools()).unwrap_or_default(),
-        };
-        let mut listings: Vec<Listing> = self.inputs.iter().map(listing).collect();
+        let slots = self.slots();
+        let versions = versions(&slots);
+        let mut listings: Vec<Listing> = slots.iter().map(|it| listing(it)).collect();
         let mut looking = self.looking.lock();
-        let ways: Vec<_> = self.inputs.iter().map(|it| it.way.as_ref()).collect();
+        let ways: Vec<_> = slots.iter().map(|it| it.input.way.as_ref()).collect();
+        looking.follow(&slots);
         self.tell_noticed(&looking.look(&mut listings, &ways, &self.rules()));
         let (catalogue, mut problems) = match Catalogue::build(&listings, &Naming::default()) {
             Ok(built) => built,
@@ -59,11 +56,8 @@ impl Gateway {
         self.tell_noticed(&looking.clashes(&catalogue, &listings));
         let standings = looking.in_order(&catalogue);
         drop(looking);
-        let offers: Vec<Offers> = self
-            .inputs
-            .iter()
-            .map(|it| it.source.as_ref().map(|it| it.offers()).unwrap_or_default())
-            .collect();
+        let offers = |it: &Arc<Slot>| it.source().map(|it| it.offers()).unwrap_or_default();
+        let offers: Vec<Offers> = slots.iter().map(offers).collect();
         let prompts: Vec<Listing> = listings
             .into_iter()
             .zip(&offers)
@@ -85,13 +79,13 @@ impl Gateway {
             }
         };
         let access = access.map_or_else(|| self.access(), Arc::new);
-        let labels = self.labels.clone();
-        let snapshot =
-            Snapshot::new((catalogue, standings), prompts, offers, labels, Arc::clone(&access));
-        let limits = self.limits(&snapshot);
+        let known = (catalogue, standings);
+        let sources = Slots::clone(&slots);
+        let snapshot = Snapshot::new(known, prompts, offers, sources, Arc::clone(&access));
+        let limits = self.limits(&snapshot, &slots);
         let snapshot = snapshot.guarded(limits, &self.rules().cache);
-        let ready = self.inputs.iter().flat_map(|it| &it.source);
-        if ready.clone().all(|it| it.state() != SourceState::Connecting) {
+        let mut sources = slots.iter().filter_map(|it| it.source());
+        if sources.all(|it| it.state() != SourceState::Connecting) {
             for name in snapshot.names().into_iter().filter(|it| built_in::is_reserved(it)) {
                 let message = format!("the name `{name}` is reserved; nobody sees this tool");
                 problems.push(Problem::new("tools", message).hint("call it otherwise"));
@@ -115,9 +109,9 @@ impl Gateway {
     }
 
     /// The limits for what there is now; those that stay go on counting.
-    fn limits(&self, snapshot: &Snapshot) -> Limits {
-        let limits = self.inputs.iter().map(|it| it.limit);
-        let sources: Vec<_> = self.labels.iter().cloned().zip(limits).collect();
+    fn limits(&self, snapshot: &Snapshot, slots: &Slots) -> Limits {
+        let limit = |it: &Arc<Slot>| (Arc::clone(&it.label), it.input.limit);
+        let sources: Vec<_> = slots.iter().map(limit).collect();
         let names = snapshot.names().into_iter().chain(built_in::NAMES);
         Limits::build(&self.rules().limits, names, &sources, &self.snapshot.load().limits)
     }
@@ -175,6 +169,22 @@ impl Gateway {
             audit.reloaded(&self.access(), &access);
         }
         self.rebuild_with(Some(access))
+    }
+}
+
+/// Which versions of its sources a catalogue is of.
+pub(super) fn versions(slots: &[Arc<Slot>]) -> Vec<(u64, u64)> {
+    slots.iter().filter_map(|it| Some((it.key, it.source()?.version()))).collect()
+}
+
+/// What a source lists, and how it is taken.
+fn listing(slot: &Slot) -> Listing {
+    let Input { origin, style, filter, .. } = &slot.input;
+    Listing {
+        origin: origin.clone(),
+        style: *style,
+        filter: filter.clone(),
+        tools: slot.source().map(|it| it.tools()).unwrap_or_default(),
     }
 }
 

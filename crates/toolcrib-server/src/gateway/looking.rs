@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Gateway, Input};
+use super::Gateway;
 use crate::{access::Caller, console::Operator};
 
 impl Gateway {
@@ -11,14 +11,16 @@ impl Gateway {
         self.console.set_operator(operator);
     }
 
-    /// The sources, in the order in which names are given.
-    pub(crate) fn inputs(&self) -> &[Input] {
-        &self.inputs
-    }
-
     /// How many clients stay for a while.
     pub(crate) fn clients(&self) -> usize {
         self.here().len()
+    }
+
+    /// Puts on record that files were read again, and what came of it.
+    pub fn reloaded(&self, subject: &str) {
+        if let Some(audit) = self.audit() {
+            audit.read_again(subject);
+        }
     }
 
     /// Says that the rules were to be read again, and were not taken.

@@ -19,6 +19,7 @@ use toolcrib_catalogue::{
 };
 
 use super::rules::{PoisonRule, Rules};
+use crate::slot::Slot;
 
 /// How a tool stands.
 #[derive(Debug, Clone)]
@@ -83,6 +84,8 @@ pub(crate) struct Looking {
     beside: HashMap<(usize, String), String>,
     /// Whose names others had already, the last time.
     clashed: HashSet<(usize, String)>,
+    /// Whose listings these are, and how each was started or reached.
+    order: Vec<(Origin, Option<Way>)>,
 }
 
 #[derive(Debug)]
@@ -120,6 +123,29 @@ impl Looking {
     pub(crate) fn forget(&mut self) {
         self.known.clear();
         self.beside.clear();
+    }
+
+    /// The listings that follow are of these sources. What is known of one that is there no longer, or is started
+    /// otherwise now, is forgotten: whoever edited that has seen it.
+    pub(crate) fn follow(&mut self, slots: &[Arc<Slot>]) {
+        let order = slots.iter().map(|it| (it.input.origin.clone(), it.input.way.clone()));
+        let order: Vec<_> = order.collect();
+        if self.order == order {
+            return;
+        }
+        let before = std::mem::replace(&mut self.order, order);
+        for (origin, way) in &before {
+            let goes_on = |it: &&(Origin, Option<Way>)| it.0 == *origin;
+            if self.order.iter().find(goes_on).is_some_and(|it| it.1 != *way) {
+                self.seen.forget(&Place::of(origin));
+            }
+        }
+        let mut known: HashMap<Origin, _> =
+            before.into_iter().map(|it| it.0).zip(std::mem::take(&mut self.known)).collect();
+        let of = |it: &(Origin, Option<Way>)| known.remove(&it.0).unwrap_or_default();
+        self.known = self.order.iter().map(of).collect();
+        self.beside.clear();
+        self.clashed.clear();
     }
 
     /// Looks at what is listed, and puts the tools as they go on in place of those that came.

@@ -58,6 +58,8 @@ pub struct Client {
 struct Registered {
     config: ServerConfig,
     connection: Option<Arc<Connection>>,
+    /// What it is to a gateway, once that was asked for.
+    source: Option<Arc<dyn Source>>,
     bar: Arc<Bar>,
 }
 
@@ -162,7 +164,7 @@ impl Client {
     /// Registers a server. One of the same name is replaced, and disconnected if it was connected.
     pub fn add_server(&self, config: ServerConfig) -> Result<(), ClientError> {
         config.validate()?;
-        let added = Registered { config, connection: None, bar: Arc::default() };
+        let added = Registered { config, connection: None, source: None, bar: Arc::default() };
         let mut servers = self.servers.lock();
         match servers.iter_mut().find(|it| it.config.name == added.config.name) {
             Some(old) => close(std::mem::replace(old, added)),
@@ -179,9 +181,21 @@ impl Client {
         }
     }
 
+    /// Forgets a server, and hands over the connection that it may have: whoever takes it ends it.
+    pub fn take_server(&self, name: &str) -> Option<Arc<Connection>> {
+        let mut servers = self.servers.lock();
+        let at = servers.iter().position(|it| it.config.name == name)?;
+        servers.remove(at).connection
+    }
+
     /// The names of all servers, in the order they were registered.
     pub fn server_names(&self) -> Vec<String> {
         self.servers.lock().iter().map(|it| it.config.name.clone()).collect()
+    }
+
+    /// The connections that were begun.
+    pub fn connections(&self) -> Vec<Arc<Connection>> {
+        self.servers.lock().iter().filter_map(|it| it.connection.clone()).collect()
     }
 
     /// The configuration of a server.
@@ -225,8 +239,7 @@ impl Client {
         let mut kept: Vec<u64> = Vec::new();
         loop {
             tokio::time::sleep(REMEMBER).await;
-            let connections: Vec<_> =
-                self.servers.lock().iter().filter_map(|it| it.connection.clone()).collect();
+            let connections = self.connections();
             let versions = connections.iter().map(|it| it.version()).collect();
             if kept == versions {
                 continue;
@@ -250,8 +263,15 @@ impl Client {
         if front.config().isolation == Isolation::Shared {
             return Ok(front);
         }
-        let (options, reaper) = (self.options.clone(), Arc::clone(&self.reaper));
-        Ok(Arc::new(Handle(Isolated::new(front, options, reaper, self.tasks.clone()))))
+        let make = || {
+            let (options, reaper) = (self.options.clone(), Arc::clone(&self.reaper));
+            let isolated = Isolated::new(front, options, reaper, self.tasks.clone());
+            Arc::new(Handle(isolated)) as Arc<dyn Source>
+        };
+        let mut servers = self.servers.lock();
+        let server = servers.iter_mut().find(|it| it.config.name == name);
+        let server = server.ok_or_else(|| ClientError::UnknownServer(name.to_owned()))?;
+        Ok(Arc::clone(server.source.get_or_insert_with(make)))
     }
 
     /// The connection to a server, ready to be used. One that has failed is tried again at once.
@@ -284,7 +304,9 @@ impl Client {
     pub fn disconnect(&self, name: &str) {
         let mut servers = self.servers.lock();
         let server = servers.iter_mut().find(|it| it.config.name == name);
-        if let Some(connection) = server.and_then(|it| it.connection.take()) {
+        let Some(server) = server else { return };
+        server.source = None;
+        if let Some(connection) = server.connection.take() {
             connection.close();
         }
     }

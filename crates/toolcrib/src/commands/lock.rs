@@ -14,7 +14,7 @@ use toolcrib_sources::mcp::Connection;
 use super::{
     Failure,
     check::count,
-    serve::{self, Edits},
+    serve::{self, Current, Edits},
 };
 use crate::terminal::{self, GREEN, YELLOW, styled};
 
@@ -197,13 +197,13 @@ pub(crate) fn rules(network: &Network, folder: &Path) -> Rules {
 }
 
 /// Takes note of what is accepted while a gateway runs. Never returns.
-pub(crate) async fn follow(gateway: &Arc<Gateway>, workspace: &Workspace) {
-    let folder = &workspace.folder;
+pub(crate) async fn follow(gateway: &Arc<Gateway>, current: &Current) {
+    let folder = &current.workspace().folder.clone();
     let mut edits = Edits::of(folder, &[LOCK_FILE]);
     loop {
         edits.next().await;
         let (lock, mut problems) = read_lock(folder);
-        workspace.bar(gateway.pins(), lock.as_ref());
+        current.workspace().bar(gateway.pins(), lock.as_ref());
         problems.extend(serve::apart(gateway, |gateway| gateway.accept(lock)).await);
         tracing::info!("{LOCK_FILE} was read again");
         terminal::warn(&problems);

@@ -2,10 +2,11 @@
 
 use std::{fs, io, path::PathBuf, sync::Arc};
 
-use toolcrib::{Data, Own, Workspace, read_lock, write_lock};
+use toolcrib::{Data, Own, read_lock, write_lock};
 use toolcrib_catalogue::{Problem, lock::Lock};
 use toolcrib_server::{Operator, Recorded};
 
+use super::serve::Current;
 use crate::terminal;
 
 /// How many sessions are listed.
@@ -17,31 +18,32 @@ const MOST_READ: u64 = 64 << 20;
 /// A workspace that is served.
 #[derive(Debug)]
 pub(crate) struct Operating {
-    workspace: Arc<Workspace>,
+    current: Arc<Current>,
     own: Own,
     /// Where sessions are recorded.
     sessions: Option<PathBuf>,
 }
 
 impl Operating {
-    pub(crate) fn new(workspace: &Arc<Workspace>, own: &Own, data: Option<&Data>) -> Arc<Self> {
+    pub(crate) fn new(current: &Arc<Current>, own: &Own, data: Option<&Data>) -> Arc<Self> {
         let sessions = data.map(|it| it.file("sessions"));
-        Arc::new(Self { workspace: Arc::clone(workspace), own: own.clone(), sessions })
+        Arc::new(Self { current: Arc::clone(current), own: own.clone(), sessions })
     }
 }
 
 impl Operator for Operating {
     fn restart(&self, source: &str) -> bool {
-        let known = self.workspace.server_names().iter().any(|it| it == source);
+        let workspace = self.current.workspace();
+        let known = workspace.server_names().iter().any(|it| it == source);
         // Asking for a connection would begin one.
-        let connection = known.then(|| self.workspace.connection(source)).flatten();
+        let connection = known.then(|| workspace.connection(source)).flatten();
         let Some(connection) = connection else { return false };
         connection.restart();
         true
     }
 
     fn problems(&self) -> Vec<Problem> {
-        let workspace = &self.workspace;
+        let workspace = self.current.workspace();
         let files = [workspace.problems.as_slice(), &workspace.warnings].concat();
         let mut all: Vec<Problem> = files.into_iter().chain(self.own.problems()).collect();
         for problem in &mut all {
@@ -52,11 +54,11 @@ impl Operator for Operating {
     }
 
     fn read_lock(&self) -> Option<Lock> {
-        read_lock(&self.workspace.folder).0
+        read_lock(&self.current.workspace().folder).0
     }
 
     fn write_lock(&self, lock: &Lock) -> io::Result<()> {
-        write_lock(&self.workspace.folder, lock)
+        write_lock(&self.current.workspace().folder, lock)
     }
 
     fn sessions(&self) -> Vec<Recorded> {

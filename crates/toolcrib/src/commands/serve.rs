@@ -1,5 +1,6 @@
 //! `toolcrib serve`: the gateway.
 
+mod calls;
 mod reload;
 
 use std::{
@@ -24,8 +25,8 @@ use toolcrib_sources::{
     python::Python,
 };
 
-pub(crate) use self::reload::Edits;
-use self::reload::read_again;
+use self::reload::Reloading;
+pub(crate) use self::reload::{Current, Edits};
 use super::{
     Failure, init,
     keeping::{open_audit, open_bus, open_recorder, open_store},
@@ -75,7 +76,7 @@ pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
             let mut hangup = signal(SignalKind::hangup())?;
             let reading = async {
                 while hangup.recv().await.is_some() {
-                    read_again(&running.workspace, &running.gateway, None).await;
+                    running.reloading.read_again().await;
                 }
             };
             tokio::select! {
@@ -113,7 +114,8 @@ fn owned(folder: &Path, owner: &Owner) -> Failure {
 /// A gateway that runs, and what it stands on.
 pub(crate) struct Running {
     pub(crate) gateway: Arc<Gateway>,
-    workspace: Arc<Workspace>,
+    current: Arc<Current>,
+    reloading: Arc<Reloading>,
     network: Network,
     servers: Vec<Arc<Connection>>,
     own: Own,
@@ -165,11 +167,16 @@ impl Running {
         let inputs = workspace.inputs(&servers, &own);
         terminal::warn(&[workspace.problems.as_slice(), &workspace.warnings].concat());
         let gateway = Gateway::start(inputs, access, settings);
-        let workspace = Arc::new(workspace);
-        gateway.set_operator(Operating::new(&workspace, &own, data.as_ref()));
-        let running = Self { gateway, workspace, network, servers, own, way, _data: data };
+        let current = Current::new(workspace, network.clone());
+        gateway.set_operator(Operating::new(&current, &own, data.as_ref()));
+        let address = match way {
+            Way::Stdio(_) => None,
+            Way::Http(address) => Some(address),
+        };
+        let reloading = Reloading::new(&current, &gateway, &own, address);
+        let running = Self { gateway, current, reloading, network, servers, own, way, _data: data };
         if let Some(file) = lists {
-            let workspace = Arc::clone(&running.workspace);
+            let workspace = running.current.workspace();
             running.spawn(async move { workspace.remember(&file).await });
         }
         // All that is written in Python changes together.
@@ -183,22 +190,13 @@ impl Running {
             running.spawn(async move { tell_edits(&own, &*source).await });
             running.spawn(async move { events.follow_edits().await });
         }
-        let (gateway, workspace) = (Arc::clone(&running.gateway), Arc::clone(&running.workspace));
-        running.spawn(async move { lock::follow(&gateway, &workspace).await });
-        running.follow_access();
+        let (gateway, current) = (Arc::clone(&running.gateway), Arc::clone(&running.current));
+        running.spawn(async move { lock::follow(&gateway, &current).await });
+        let reloading = Arc::clone(&running.reloading);
+        running.spawn(async move { reloading.follow().await });
         running.start_webhooks().await;
         running.open_socket();
         Ok(running)
-    }
-
-    /// Heeds edits of `network.yaml`, and tokens that are made and taken back.
-    fn follow_access(&self) {
-        let (workspace, gateway) = (Arc::clone(&self.workspace), Arc::clone(&self.gateway));
-        let address = match self.way {
-            Way::Stdio(_) => None,
-            Way::Http(address) => Some(address),
-        };
-        self.spawn(async move { reload::follow(&workspace, &gateway, address).await });
     }
 
     /// Begins to tell those who want to be told of events.
@@ -224,6 +222,11 @@ impl Running {
         }
     }
 
+    /// Where calls are on record, where they are.
+    fn record(&self) -> Option<PathBuf> {
+        self._data.as_ref().map(|it| it.file("audit")).filter(|it| it.is_dir())
+    }
+
     /// Does something until the gateway stops.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.gateway.spawn(work);
@@ -238,7 +241,7 @@ impl Running {
     /// Ends everything.
     pub(crate) async fn close(self) {
         self.gateway.close().await;
-        self.workspace.close().await;
+        self.current.workspace().close().await;
         self.own.close().await;
     }
 }
@@ -289,7 +292,7 @@ async fn serve_http(
     running: &Running,
     address: SocketAddr,
 ) -> Result<ExitCode, Failure> {
-    let Running { gateway, workspace, network, servers, own, .. } = running;
+    let Running { gateway, reloading, network, servers, own, .. } = running;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let hint = "another toolcrib may be running; --listen 127.0.0.1:0 takes a free port";
         Failure::unusable(format!("cannot listen on {address}: {error}"))
@@ -298,20 +301,26 @@ async fn serve_http(
     let address = listener.local_addr()?;
     let tls = network.tls.as_ref().map(read_tls).transpose()?;
     let encrypted = tls.is_some();
+    if let Some(tls) = &tls {
+        reloading.keep_current(tls);
+    }
     let http = HttpSettings { hosts: network.hosts.clone(), tls, ..HttpSettings::default() };
     let door = Door::new(Arc::clone(gateway), http, address);
     terminal::print(&banner(folder, gateway, address, encrypted))?;
     let mut signals = Signals::new()?;
-    let listen = address;
     let serving = door.serve(listener);
     let telling = async {
         tell_own(own);
         terminal::wait_for(servers).await;
         tell_servers(gateway, servers).await;
+        // A person sees who calls what; a program reads the record.
+        if let Some(folder) = running.record().filter(|_| terminal::is_watched()) {
+            calls::tell(folder).await;
+        }
         std::future::pending::<()>().await;
     };
     let running = async {
-        tokio::join!(serving, signals.stop(workspace, gateway, listen));
+        tokio::join!(serving, signals.stop(reloading, gateway));
     };
     let mut impatient = Signals::new()?;
     tokio::select! {
@@ -346,13 +355,9 @@ fn banner(folder: &Path, gateway: &Gateway, address: SocketAddr, encrypted: bool
     .concat()
 }
 
-fn read_tls((cert, key): &(PathBuf, PathBuf)) -> Result<Tls, Failure> {
-    let read = |path: &PathBuf| {
-        std::fs::read(path).map_err(|error| {
-            Failure::unusable(format!("network.yaml: tls: `{}`: {error}", path.display()))
-        })
-    };
-    let tls = Tls::new(&read(cert)?, &read(key)?);
+fn read_tls(files: &(PathBuf, PathBuf)) -> Result<Tls, Failure> {
+    let (certificates, key) = reload::read_pair(files).map_err(Failure::unusable)?;
+    let tls = Tls::new(&certificates, &key);
     tls.map_err(|cause| Failure::unusable(format!("network.yaml: tls: {cause}")))
 }
 
@@ -424,14 +429,14 @@ impl Signals {
         })
     }
 
-    /// Waits for the word to stop, and passes it on. SIGHUP reads `external_access` again.
-    async fn stop(&mut self, workspace: &Workspace, gateway: &Arc<Gateway>, address: SocketAddr) {
+    /// Waits for the word to stop, and passes it on. SIGHUP reads the files again.
+    async fn stop(&mut self, reloading: &Reloading, gateway: &Arc<Gateway>) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => break,
                 _ = self.interrupt.recv() => break,
                 _ = self.hangup.recv() => {
-                    read_again(workspace, gateway, Some(address)).await;
+                    reloading.read_again().await;
                 }
             }
         }

@@ -28,6 +28,7 @@ mod guide;
 mod audit;
 mod door;
 mod siege;
+mod reload;
 mod relay;
 mod spool;
 mod owner;

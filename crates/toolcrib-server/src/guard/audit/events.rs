@@ -31,6 +31,12 @@ impl Audit {
         }
     }
 
+    /// A file was read again.
+    pub(crate) fn read_again(&self, subject: &str) {
+        let subject = self.mask(subject);
+        self.event("reload", &EventRecord { subject: Some(&subject), ..EventRecord::default() });
+    }
+
     /// The rules were to be read again, and were not taken.
     pub(crate) fn reload_refused(&self, cause: &str) {
         let cause = self.mask(cause);

@@ -140,6 +140,13 @@ impl Transport {
 }
 
 impl ServerConfig {
+    /// Whether a connection made for one will do for the other: both are started or reached and spoken to alike, and
+    /// differ at most in which of their tools are taken, how these are named, and how often they may be called.
+    pub fn connects_like(&self, other: &Self) -> bool {
+        let Self { filter, names, required, rate, concurrent, at, .. } = other.clone();
+        *other == Self { filter, names, required, rate, concurrent, at, ..self.clone() }
+    }
+
     /// A server with nothing but a name and a way to speak to it.
     pub fn new(name: &str, transport: Transport) -> Self {
         Self {
