@@ -408,6 +408,7 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
         problems,
         warnings,
         present: true,
+        at_start: Vec::new(),
     })
 }
 

@@ -119,11 +119,6 @@ fn verdict(before: Option<&ToolHash>, now: &ToolHash) -> Verdict {
 }
 
 impl Seen {
-    /// Forgets what a source listed first: it is another one now.
-    pub fn forget(&mut self, place: &Place) {
-        self.sources.remove(place);
-    }
-
     /// Takes note of a list of tools. The first list of a source is accepted as it is; of a later one
     /// the tools that are new or changed are told, each time they become something else, and what they
     /// first were stays what counts. Of two tools with one name the first counts.
