@@ -51,6 +51,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// So much is written at a time, so that it shows whether a client reads at all.
 const PART: usize = 64 * 1024;
 
+/// How long requests get to be answered when we are told to stop.
+const DRAIN: Duration = Duration::from_secs(10);
+
 /// How long the last lines may take to be written.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
@@ -370,7 +373,11 @@ pub async fn serve_lines(
             }
         }
     }
-    // Whoever closes the input no longer waits for answers.
+    // Whoever closes the input no longer waits for answers. Where we are told to stop, somebody does.
+    if gateway.stop.is_cancelled() {
+        let all = u32::try_from(ROOM).unwrap_or(u32::MAX);
+        drop(tokio::time::timeout(DRAIN, conversation.room.acquire_many(all)).await);
+    }
     ended.cancel();
     drop(conversation);
     // Whoever still holds its end, such as a server that is being told, is not waited for long.

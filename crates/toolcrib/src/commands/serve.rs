@@ -73,15 +73,16 @@ pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
     let running = Running::start(&asked, data).await?;
     let ended = match running.way.clone() {
         Way::Stdio(caller) => {
-            let mut hangup = signal(SignalKind::hangup())?;
-            let reading = async {
-                while hangup.recv().await.is_some() {
-                    running.reloading.read_again().await;
-                }
+            let mut signals = Signals::new()?;
+            let mut impatient = Signals::new()?;
+            let stopping = async {
+                signals.stop(&running.reloading, &running.gateway).await;
+                impatient.second(&running.gateway).await;
             };
             tokio::select! {
                 () = serve_stdio(&running.gateway, caller) => {}
-                () = reading => {}
+                // Whoever says it twice does not want to wait.
+                () = stopping => {}
             }
             Ok(ExitCode::SUCCESS)
         }

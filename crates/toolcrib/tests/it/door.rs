@@ -212,6 +212,25 @@ fn sigterm_lets_calls_in_flight_end() {
 }
 
 #[test]
+fn sigterm_lets_calls_in_flight_end_on_a_pipe_too() {
+    let folder =
+        Folder::workspace(&json!({ "a": entry(&Plan::legacy().tool("slow", Act::Sleep(1500))) }));
+    let mut hand = Hand::start(folder.path(), &[]);
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+    hand.say(&hello.to_string());
+    hand.hear();
+    hand.say(&call("mcp__a__slow").to_string());
+    std::thread::sleep(Duration::from_millis(700));
+    let id = hand.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let answer = hand.hear();
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    assert!(hand.child.wait().unwrap().success());
+}
+
+#[test]
 fn a_start_that_would_leave_the_door_open_is_refused() {
     let folder = two_servers();
     let refused = |network: &str, args: &[&str]| {
