@@ -71,6 +71,8 @@ pub struct Network {
     pub present: bool,
     /// What stands in the sections that only a start heeds, as digests.
     at_start: Vec<u64>,
+    /// What stands in those that are about Python.
+    of_python: Vec<u64>,
 }
 
 /// Why a gateway must not start with this file.
@@ -226,18 +228,10 @@ const KNOWN: [&str; 19] = [
 const LATER: [&str; 3] = ["network_profile", "calls", "service_agents"];
 
 /// Sections that say how the gateway stands: edits of them wait for the next start.
-const AT_START: [&str; 10] = [
-    "listen",
-    "tls",
-    "hosts",
-    "behind_proxy",
-    "python",
-    "mods",
-    "network",
-    "bus",
-    "sessions",
-    "audit",
-];
+const AT_START: [&str; 7] = ["listen", "tls", "hosts", "behind_proxy", "bus", "sessions", "audit"];
+
+/// Sections that say how Python tools and mods are run: edits of them start these anew.
+const OF_PYTHON: [&str; 3] = ["python", "mods", "network"];
 
 const ACCESS_KEYS: [&str; 9] = [
     "default_agent_group",
@@ -286,8 +280,10 @@ impl Network {
         let text = text.filter(|it| !it.trim().is_empty());
         let present = text.is_some();
         let written = text.as_deref().map(parse).transpose()?.unwrap_or_default();
-        let at_start = at_start(text.as_deref().unwrap_or_default());
-        let mut network = Self { present, at_start, ..resolve(written, folder, lookup)? };
+        let text = text.as_deref().unwrap_or_default();
+        let (at_start, of_python) = (digests_of(text, &AT_START), digests_of(text, &OF_PYTHON));
+        let resolved = resolve(written, folder, lookup)?;
+        let mut network = Self { present, at_start, of_python, ..resolved };
         let made = Tokens::read(folder).map_err(NetworkError::Tokens)?;
         network.warnings.extend(made.join(&mut network.access));
         Ok(network)
@@ -302,17 +298,22 @@ impl Network {
         };
         (0..AT_START.len()).filter(differs).map(problem).collect()
     }
+
+    /// Whether Python tools and mods are run otherwise than `before`.
+    pub fn runs_python_like(&self, before: &Self) -> bool {
+        self.of_python == before.of_python
+    }
 }
 
-/// A digest of each section that waits for a start: whether it has changed, and nothing of what it holds.
-fn at_start(text: &str) -> Vec<u64> {
+/// A digest of each of these sections: whether it has changed, and nothing of what it holds.
+fn digests_of(text: &str, keys: &[&str]) -> Vec<u64> {
     let all: serde_json::Value = serde_saphyr::from_str(text).unwrap_or_default();
     let digest = |key: &&str| {
         let mut hasher = std::hash::DefaultHasher::new();
         all[*key].to_string().hash(&mut hasher);
         hasher.finish()
     };
-    AT_START.iter().map(digest).collect()
+    keys.iter().map(digest).collect()
 }
 
 fn parse(text: &str) -> Result<Written, NetworkError> {
@@ -409,6 +410,7 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
         warnings,
         present: true,
         at_start: Vec::new(),
+        of_python: Vec::new(),
     })
 }
 

@@ -232,7 +232,7 @@ impl Workspace {
     /// watches for some to come.
     ///
     /// Whoever watches also gets what the tools need installed, and `tell` hears how that goes on.
-    async fn start_python(&self, watch: bool, tell: &(dyn Fn(&str) + Sync)) -> Option<Python> {
+    pub async fn start_python(&self, watch: bool, tell: &(dyn Fn(&str) + Sync)) -> Option<Python> {
         let mut settings = self.python.clone()?;
         if !watch && !Python::is_needed(&settings) {
             return None;

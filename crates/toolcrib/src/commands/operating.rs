@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::PathBuf, sync::Arc};
 
-use toolcrib::{Data, Own, read_lock, write_lock};
+use toolcrib::{Data, read_lock, write_lock};
 use toolcrib_catalogue::{Problem, lock::Lock};
 use toolcrib_server::{Operator, Recorded};
 
@@ -19,15 +19,14 @@ const MOST_READ: u64 = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Operating {
     current: Arc<Current>,
-    own: Own,
     /// Where sessions are recorded.
     sessions: Option<PathBuf>,
 }
 
 impl Operating {
-    pub(crate) fn new(current: &Arc<Current>, own: &Own, data: Option<&Data>) -> Arc<Self> {
+    pub(crate) fn new(current: &Arc<Current>, data: Option<&Data>) -> Arc<Self> {
         let sessions = data.map(|it| it.file("sessions"));
-        Arc::new(Self { current: Arc::clone(current), own: own.clone(), sessions })
+        Arc::new(Self { current: Arc::clone(current), sessions })
     }
 }
 
@@ -45,7 +44,8 @@ impl Operator for Operating {
     fn problems(&self) -> Vec<Problem> {
         let workspace = self.current.workspace();
         let files = [workspace.problems.as_slice(), &workspace.warnings].concat();
-        let mut all: Vec<Problem> = files.into_iter().chain(self.own.problems()).collect();
+        let mut all: Vec<Problem> =
+            files.into_iter().chain(self.current.own().problems()).collect();
         for problem in &mut all {
             problem.message = terminal::masked(&problem.message);
             problem.hint = problem.hint.as_deref().map(terminal::masked);

@@ -119,7 +119,6 @@ pub(crate) struct Running {
     reloading: Arc<Reloading>,
     network: Network,
     servers: Vec<Arc<Connection>>,
-    own: Own,
     way: Way,
     /// Ends with us; last, so that nobody owns the folder while our servers still run.
     _data: Option<Data>,
@@ -168,26 +167,21 @@ impl Running {
         let inputs = workspace.inputs(&servers, &own);
         terminal::warn(&[workspace.problems.as_slice(), &workspace.warnings].concat());
         let gateway = Gateway::start(inputs, access, settings);
-        let current = Current::new(workspace, network.clone());
-        gateway.set_operator(Operating::new(&current, &own, data.as_ref()));
+        let current = Current::new(workspace, network.clone(), &own);
+        gateway.set_operator(Operating::new(&current, data.as_ref()));
         let address = match way {
             Way::Stdio(_) => None,
             Way::Http(address) => Some(address),
         };
-        let reloading = Reloading::new(&current, &gateway, &own, address);
-        let running = Self { gateway, current, reloading, network, servers, own, way, _data: data };
+        let reloading = Reloading::new(&current, &gateway, address);
+        let running = Self { gateway, current, reloading, network, servers, way, _data: data };
         if let Some(file) = lists {
             let workspace = running.current.workspace();
             running.spawn(async move { workspace.remember(&file).await });
         }
-        // All that is written in Python changes together.
-        let python = running.own.python.as_ref().and_then(|it| it.sources().first().cloned());
-        if let Some(source) = python {
-            let own = running.own.clone();
-            running.spawn(async move { tell_edits(&own, &*source).await });
-        }
-        if let Some(events) = running.own.events.clone() {
-            let (own, source) = (running.own.clone(), Arc::clone(&events));
+        running.reloading.tell_edits(&own);
+        if let Some(events) = own.events.clone() {
+            let (own, source) = (own.clone(), Arc::clone(&events));
             running.spawn(async move { tell_edits(&own, &*source).await });
             running.spawn(async move { events.follow_edits().await });
         }
@@ -243,7 +237,7 @@ impl Running {
     pub(crate) async fn close(self) {
         self.gateway.close().await;
         self.current.workspace().close().await;
-        self.own.close().await;
+        self.current.own().close().await;
     }
 }
 
@@ -293,7 +287,7 @@ async fn serve_http(
     running: &Running,
     address: SocketAddr,
 ) -> Result<ExitCode, Failure> {
-    let Running { gateway, reloading, network, servers, own, .. } = running;
+    let Running { gateway, current, reloading, network, servers, .. } = running;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let hint = "another toolcrib may be running; --listen 127.0.0.1:0 takes a free port";
         Failure::unusable(format!("cannot listen on {address}: {error}"))
@@ -311,7 +305,7 @@ async fn serve_http(
     let mut signals = Signals::new()?;
     let serving = door.serve(listener);
     let telling = async {
-        tell_own(own);
+        tell_own(&current.own());
         terminal::wait_for(servers).await;
         tell_servers(gateway, servers).await;
         // A person sees who calls what; a program reads the record.

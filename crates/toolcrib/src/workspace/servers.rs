@@ -40,7 +40,7 @@ impl Workspace {
             client: Arc::clone(&self.client),
             servers: self.servers.clone(),
             file: self.file.clone(),
-            python: self.python.clone(),
+            python: Some(network.python.clone()),
             ..*self
         };
         Ok(again.with(config, network))

@@ -18,6 +18,31 @@ use crate::{
     serving::Serving,
 };
 
+const TOOLS: &str = "
+import os, time
+from toolcrib import tool
+
+@tool
+def who() -> int:
+    return os.getpid()
+
+@tool
+def slow() -> str:
+    time.sleep(3)
+    return 'done'
+";
+
+const MOD: &str = "
+from toolcrib import AgentTool
+
+class HelloMod:
+    def __init__(self, config):
+        pass
+
+    def get_tools(self):
+        return [AgentTool('greet', 'Greet.', {'type': 'object'}, lambda: 'hello')]
+";
+
 fn counter() -> Plan {
     Plan::legacy().tool("count", Act::Count)
 }
@@ -156,6 +181,32 @@ fn sighup_reads_everything_at_once() {
     let told = log(&folder);
     assert!(told.contains("network.yaml: listen: it has changed"), "{told}");
     assert!(!told.contains("network.yaml: audit"), "{told}");
+}
+
+#[test]
+fn python_is_run_anew_where_it_is_run_otherwise_and_a_mod_comes_along() {
+    let folder = Folder::new();
+    folder.write("tools/who.py", TOOLS);
+    folder.write("mods/hello.py", MOD);
+    let serving = serve(&folder);
+    let client = Client::new(&serving, None);
+    soon("they are there", || client.names() == ["slow", "who"]);
+    let first = client.text("who", &json!({}));
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| Client::new(&serving, None).text("slow", &json!({})));
+        std::thread::sleep(Duration::from_millis(300));
+        folder.write("network.yaml", "python: { workers: 1 }\nmods: [{ name: mods.hello }]\n");
+        soon("the mod is there", || client.names() == ["greet", "slow", "who"]);
+        assert!(!slow.is_finished(), "nothing was shown");
+        assert_eq!(slow.join().unwrap(), "done");
+    });
+    assert_eq!(client.text("greet", &json!({})), "hello");
+    assert_ne!(client.text("who", &json!({})), first);
+    // What would make two tools of one name is not taken.
+    folder.write("mods/hello.py", MOD.replace("greet", "who"));
+    folder.write("network.yaml", "python: { workers: 2 }\nmods: [{ name: mods.hello }]\n");
+    soon("it is told", || log(&folder).contains("Tool name conflict"));
+    assert!(!client.text("slow", &json!({})).is_empty());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use toolcrib::{Network, Own, TOKENS_FILE, Workspace, environment};
 use toolcrib_catalogue::{Problem, Source, SourceState};
 use toolcrib_server::{Access, Gateway, Left, Tls};
-use toolcrib_sources::mcp::Connection;
+use toolcrib_sources::{mcp::Connection, python::Python};
 
 use super::{super::lock, apart};
 use crate::terminal;
@@ -65,12 +65,19 @@ fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
 pub(crate) struct Current {
     workspace: RwLock<Arc<Workspace>>,
     network: Mutex<Network>,
+    own: RwLock<Own>,
 }
 
 impl Current {
-    pub(crate) fn new(workspace: Workspace, network: Network) -> Arc<Self> {
+    pub(crate) fn new(workspace: Workspace, network: Network, own: &Own) -> Arc<Self> {
         let workspace = RwLock::new(Arc::new(workspace));
-        Arc::new(Self { workspace, network: Mutex::new(network) })
+        let (network, own) = (Mutex::new(network), RwLock::new(own.clone()));
+        Arc::new(Self { workspace, network, own })
+    }
+
+    /// The tools of the workspace's own.
+    pub(crate) fn own(&self) -> Own {
+        self.own.read().clone()
     }
 
     pub(crate) fn workspace(&self) -> Arc<Workspace> {
@@ -83,7 +90,6 @@ impl Current {
 pub(super) struct Reloading {
     pub(super) current: Arc<Current>,
     pub(super) gateway: Arc<Gateway>,
-    pub(super) own: Own,
     /// Where the gateway listens, where it does.
     pub(super) address: Option<SocketAddr>,
     /// What the door shows to whoever connects, where it speaks TLS.
@@ -96,12 +102,11 @@ impl Reloading {
     pub(super) fn new(
         current: &Arc<Current>,
         gateway: &Arc<Gateway>,
-        own: &Own,
         address: Option<SocketAddr>,
     ) -> Arc<Self> {
-        let (current, gateway, own) = (Arc::clone(current), Arc::clone(gateway), own.clone());
+        let (current, gateway) = (Arc::clone(current), Arc::clone(gateway));
         let (tls, turn) = (OnceLock::new(), tokio::sync::Mutex::default());
-        Arc::new(Self { current, gateway, own, address, tls, turn })
+        Arc::new(Self { current, gateway, address, tls, turn })
     }
 
     /// Renews these certificates when their files are others.
@@ -122,14 +127,24 @@ impl Reloading {
         }
     }
 
+    /// Tells what is wrong with edits of what is written in Python, all of which changes together.
+    pub(super) fn tell_edits(&self, own: &Own) {
+        let source = own.python.as_ref().and_then(|it| it.sources().first().cloned());
+        if let Some(source) = source {
+            let own = own.clone();
+            self.gateway.spawn(async move { super::tell_edits(&own, &*source).await });
+        }
+    }
+
     /// Reads everything again. What is wrong with one file keeps none of the others from taking effect.
     pub(super) async fn read_again(&self) {
         let _turn = self.turn.lock().await;
+        let before = self.current.network.lock().clone();
         if let Err(why) = self.read_network().await {
             self.gateway.reload_refused(&why);
             terminal::complain(&format!("{why}; access stays as it was"), None);
         }
-        if let Err(problem) = self.read_servers().await {
+        if let Err(problem) = self.read_servers(&before).await {
             self.gateway.reload_refused(&problem.to_string());
             let told =
                 format!("{}: {}; servers stay as they were", problem.subject, problem.message);
@@ -184,8 +199,9 @@ impl Reloading {
         Ok(())
     }
 
-    /// Reads `mcp.json` again: servers come, go and change, and nobody's call is broken off.
-    async fn read_servers(&self) -> Result<(), Problem> {
+    /// Reads `mcp.json` again: servers come, go and change, and nobody's call is broken off. So do tools in Python,
+    /// where `network.yaml` has them run otherwise than it `had`.
+    async fn read_servers(&self, had: &Network) -> Result<(), Problem> {
         let (before, network) = (self.current.workspace(), self.current.network.lock().clone());
         let running = before.connections();
         let (now, left) = before.again(&network, &environment).map_err(|it| it.problem())?;
@@ -197,11 +213,25 @@ impl Reloading {
         let connections = now.start(&now.server_names());
         let is_new = |it: &&Arc<Connection>| !running.iter().any(|old| Arc::ptr_eq(old, it));
         let new: Vec<_> = connections.iter().filter(is_new).cloned().collect();
-        let inputs = now.inputs(&connections, &self.own);
+        let old = self.current.own();
+        let anew = !network.runs_python_like(had);
+        let own = match anew {
+            true => Own { python: python_anew(&now).await, ..old.clone() },
+            false => old.clone(),
+        };
+        // Two tools of our own with one name: only their author can say which is meant.
+        if let Err(conflict) = now.catalogue(&[], &own) {
+            if let Some(python) = own.python.filter(|_| anew) {
+                python.close().await;
+            }
+            return Err(Problem::new("network.yaml", conflict.to_string()));
+        }
+        let inputs = now.inputs(&connections, &own);
         let told: Vec<Problem> = [now.problems.as_slice(), &now.warnings].concat();
         let told = told.into_iter().filter(|it| !before.problems.contains(it));
         let told: Vec<_> = told.filter(|it| !before.warnings.contains(it)).collect();
         *self.current.workspace.write() = Arc::new(now);
+        *self.current.own.write() = own.clone();
         let gateway = Arc::clone(&self.gateway);
         let set = tokio::task::spawn_blocking(move || gateway.set_inputs(inputs)).await;
         let (gone, problems) = set.unwrap_or_default();
@@ -211,6 +241,11 @@ impl Reloading {
             tracing::info!("mcp.json was read again: {said}");
             terminal::remark(&format!("mcp.json: {said}"));
             self.gateway.reloaded(&format!("mcp.json: {said}"));
+        }
+        if let Some(python) = old.python.filter(|_| anew) {
+            terminal::remark("network.yaml: tools in Python are run anew");
+            self.tell_edits(&own);
+            self.gateway.spawn(retire_python(python, gone.clone()));
         }
         self.gateway.spawn(retire(left, gone));
         self.gateway.spawn(tell_failures(new));
@@ -262,6 +297,23 @@ async fn retire(left: Vec<Arc<Connection>>, gone: Vec<Left>) {
         drop(Retiring(idle));
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// The tools in Python as the workspace now has them run, once they are loaded.
+async fn python_anew(workspace: &Workspace) -> Option<Python> {
+    let python = workspace.start_python(true, &terminal::installing).await;
+    terminal::installed();
+    terminal::wait_for_python(python.as_ref()).await;
+    python
+}
+
+/// Ends processes of Python when no call needs them any more.
+async fn retire_python(python: Python, gone: Vec<Left>) {
+    let begin = tokio::time::Instant::now();
+    while gone.iter().any(Left::is_used) && begin.elapsed() < LONGEST {
+        tokio::time::sleep(LOOK).await;
+    }
+    python.close().await;
 }
 
 /// Says which of these servers did not come up.
