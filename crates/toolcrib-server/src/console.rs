@@ -32,7 +32,7 @@ use toolcrib_catalogue::{Problem, lock::Lock};
 use self::since::Since;
 pub(crate) use self::{
     files::{RESOURCE_POLICY, is_file, serve},
-    routes::{Caught, answer},
+    routes::{Caught, answer, endpoints},
 };
 use crate::{
     access::Caller,
