@@ -95,6 +95,7 @@ struct WrittenTtl {
     #[schemars(schema_with = "schema::time", extend("examples" = ["60s"]))]
     ttl: Amount,
     /// The largest result that is kept.
+    #[serde(default)]
     #[schemars(schema_with = "schema::size", extend("usual" = "1MB"))]
     size: Option<Amount>,
     #[serde(flatten)]

@@ -84,8 +84,12 @@ fn every_endpoint_of_the_reference_is_there_and_no_other() {
     let guest = ("Authorization", "Bearer t");
     // A stream never ends, so only heads are read; a body is left out, and that is told.
     let status = |method: &str, path: &str, headers: &[(&str, &str)]| {
-        let length = [("Content-Length", "0"), ("Accept", "text/event-stream, application/json")];
-        let headers: Vec<_> = headers.iter().copied().chain(length).collect();
+        let more = [
+            ("Content-Length", "0"),
+            ("Content-Type", "application/json"),
+            ("Accept", "text/event-stream, application/json"),
+        ];
+        let headers: Vec<_> = headers.iter().copied().chain(more).collect();
         serving.head(method, path, &headers).0
     };
     for it in endpoints() {

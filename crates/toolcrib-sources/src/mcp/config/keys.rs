@@ -215,9 +215,12 @@ fn server() -> Value {
         all.insert(name.to_owned(), json!({ "description": about }));
     }
     let addressed = ["url", "serverUrl", "httpUrl"].map(|it| json!({ "required": [it] }));
-    let command = json!({ "required": ["command"], "not": { "anyOf": addressed } });
-    let ways: Vec<Value> = [command].into_iter().chain(addressed).collect();
-    json!({ "type": "object", "properties": all, "anyOf": ways, "additionalProperties": false })
+    json!({
+        "type": "object",
+        "properties": all,
+        "oneOf": [{ "required": ["command"] }, { "anyOf": addressed }],
+        "additionalProperties": false,
+    })
 }
 
 impl Key {

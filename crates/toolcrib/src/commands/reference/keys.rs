@@ -52,6 +52,9 @@ fn section(place: &str, schema: &Value, page: &mut String) {
 /// The objects with keys of their own that may stand at a key, and what stands between.
 fn objects(schema: &Value) -> Vec<(&'static str, &Value)> {
     let mut found = Vec::new();
+    if !schema.is_object() {
+        return found;
+    }
     if schema["properties"].is_object() {
         found.push(("", schema));
     }
