@@ -28,9 +28,17 @@ pub(crate) fn schema_of<T: JsonSchema>(title: &str, about: &str) -> Value {
     settings.inline_subschemas = true;
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     tidy(&mut schema);
-    schema["title"] = title.into();
-    schema["description"] = about.into();
-    schema
+    let mut whole = Map::new();
+    // Whoever opens the file reads first what it is.
+    whole.insert("$schema".to_owned(), schema["$schema"].take());
+    whole.insert("title".to_owned(), title.into());
+    whole.insert("description".to_owned(), about.into());
+    let rest = schema.as_object_mut().map(std::mem::take).unwrap_or_default();
+    whole.extend(
+        rest.into_iter()
+            .filter(|(key, _)| !["$schema", "title", "description"].contains(&key.as_str())),
+    );
+    whole.into()
 }
 
 /// Takes out what only Rust knows of, and says defaults as they would be written (`usual`).

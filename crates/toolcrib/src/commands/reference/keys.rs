@@ -17,7 +17,7 @@ pub(super) fn page(about: &About, schema: &Value) -> String {
     let About { title, text } = about;
     let times = "A *time* is a number of seconds, or has a unit: `500ms`, `30s`, `2m`, `12h`, and where it may be longer than a \
                  day `7d`, `2w`. A *size* is a number of bytes, or has a unit: `16KB`, `1GB` (1 KB is 1024 bytes). A *rate* is \
-                 calls per second, minute or hour: `10/s`, `100/m`, `10/s burst 20`.";
+                 calls per second, minute or hour: `10/s`, `100/m`, `10/s burst 20`. What takes *keys* has a section below.";
     let mut page = format!("{MADE}\n# {title}\n\n{text}\n\n{times}\n");
     section("", schema, &mut page);
     page
@@ -40,6 +40,11 @@ fn section(place: &str, schema: &Value, page: &mut String) {
         vec![code(key), takes(it), default, about]
     });
     let keys = table(&["key", "takes", "default", "means"], rows);
+    // Other names for what was told are told as such.
+    if page.contains(&keys) {
+        write!(page, "\n## {title}\n\nThe same keys as above.\n").ok();
+        return;
+    }
     write!(page, "\n## {title}\n\n{keys}").ok();
     for (key, schema) in properties {
         let place = if place.is_empty() { key.clone() } else { format!("{place}: {key}") };
