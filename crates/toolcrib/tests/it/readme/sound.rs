@@ -26,6 +26,7 @@ fn fault(language: &str, text: &str) -> Option<String> {
         }
         "python" => asked("python3", &["-c", "import ast, sys; ast.parse(sys.argv[1])"]),
         "json" => plain_json(text.as_bytes()).err().map(|it| it.to_string()),
+        "jsonl" => text.lines().find_map(|it| fault("json", it)),
         "yaml" => serde_saphyr::from_str::<serde_json::Value>(text).err().map(|it| it.to_string()),
         "toml" => toml::from_str::<toml::Table>(text).err().map(|it| it.to_string()),
         "rust" | "js" | "text" => None,
