@@ -33,12 +33,10 @@ use crate::{
     slot::Slot,
     snapshot::Snapshot,
     visit::Here,
+    words,
 };
 pub(crate) use making::RETRY_AFTER;
 use making::{Making, admit_alone, count_refused};
-
-/// What whoever may call no more is told.
-const EXPELLED: i64 = -32001;
 
 /// How much of a name is said again.
 const MOST_NAME: usize = 200;
@@ -247,7 +245,7 @@ fn held_back(name: &str, cause: &str) -> Bytes {
     let result = json!({
         "content": [{ "type": "text", "text": text }],
         "isError": true,
-        "_meta": { "toolcrib/blame": "upstream", "toolcrib/code": "definition_changed" },
+        "_meta": { "toolcrib/blame": "upstream", "toolcrib/code": words::DEFINITION_CHANGED },
     });
     result.to_string().into()
 }
@@ -257,7 +255,7 @@ fn unrecorded(cause: &str, done: &str) -> Bytes {
     let result = json!({
         "content": [{ "type": "text", "text": format!("{cause}. {done}") }],
         "isError": true,
-        "_meta": { "toolcrib/blame": "gateway", "toolcrib/code": "audit_unavailable" },
+        "_meta": { "toolcrib/blame": "gateway", "toolcrib/code": words::AUDIT_UNAVAILABLE },
     });
     result.to_string().into()
 }
@@ -271,7 +269,7 @@ fn unknown(name: &str) -> RpcError {
 /// The caller's right was taken away meanwhile.
 pub(crate) fn expelled() -> RpcError {
     let message = "The token is no longer good here: nothing was done".to_owned();
-    RpcError { code: EXPELLED, message, data: None }
+    RpcError { code: words::EXPELLED, message, data: None }
 }
 
 /// A result of our own, as the era wants it.
@@ -281,11 +279,7 @@ fn own(result: Bytes, era: Era) -> Bytes {
 
 /// The result of a call that brought none: whose fault it was, in words a model can act on.
 fn failed(name: &str, error: &CallError) -> Bytes {
-    let blame = match error.blame() {
-        Blame::Caller => "caller",
-        Blame::Upstream => "upstream",
-        Blame::Gateway => "gateway",
-    };
+    let blame = words::blame(error.blame());
     let again = if error.is_transient() && !error.may_have_run() {
         " Nothing was done; trying again later may help."
     } else if error.may_have_run() {

@@ -31,7 +31,7 @@ use toolcrib_catalogue::{Problem, lock::Lock};
 
 pub(crate) use self::{
     files::{RESOURCE_POLICY, is_file, serve},
-    routes::{Caught, answer},
+    routes::{Caught, answer, endpoints},
     since::Since,
 };
 use crate::{

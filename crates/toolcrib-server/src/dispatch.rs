@@ -33,16 +33,8 @@ use crate::{
     snapshot::{Lists, Snapshot},
     visit::{Here, LEVELS, Visit, level_of},
     watching::{MAX_WATCHED, Watcher},
+    words::{CANCELLED, INVALID_PARAMS, RESOURCE_NOT_FOUND},
 };
-
-/// The params are not what the method takes.
-pub(crate) const INVALID_PARAMS: i64 = -32602;
-
-/// The caller took the request back.
-const CANCELLED: i64 = -32800;
-
-/// What the legacy era says of a resource that is not there.
-pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// How long a client may keep a list without asking again. It is told of changes if it listens.
 const LIST_TTL_MS: u64 = 5_000;

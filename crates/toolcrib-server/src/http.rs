@@ -9,6 +9,7 @@ mod body;
 mod patient;
 mod steady;
 mod tls;
+mod routes;
 mod strict;
 mod throttle;
 mod streamable;
@@ -43,12 +44,15 @@ use tokio::{
     net::TcpListener,
 };
 
-pub use self::tls::Tls;
 pub(crate) use self::{
     body::{Body, events},
     events::decoded,
 };
 use self::{old::OldSession, patient::Patient, steady::Steady, strict::Strict, throttle::Throttle};
+pub use self::{
+    routes::{Endpoint, Who, endpoints},
+    tls::Tls,
+};
 use crate::{
     access::{Caller, Denied},
     console,
@@ -247,6 +251,9 @@ impl Door {
             Err(denied) => return unauthorized(denied),
         };
         match path {
+            // `CONNECT host:port`: somebody takes us for a proxy.
+            "" => not_allowed("GET, POST, DELETE"),
+            _ if !routes::is_known(path) => plain(StatusCode::NOT_FOUND, "not found\n"),
             "/mcp" => self.streamable(caller, request).await,
             _ if path == "/events" || path.starts_with("/events/") => {
                 self.events(caller, request).await
@@ -262,8 +269,6 @@ impl Door {
                 plain(StatusCode::SERVICE_UNAVAILABLE, "a server that is required is down\n")
             }
             "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "servers are still starting\n"),
-            // `CONNECT host:port`: somebody takes us for a proxy.
-            "" => not_allowed("GET, POST, DELETE"),
             _ => plain(StatusCode::NOT_FOUND, "not found\n"),
         }
     }

@@ -10,6 +10,7 @@
 //!
 //! Nothing here names a kind of source, reads a file or looks into the environment.
 
+mod words;
 mod access;
 mod shape;
 mod cost;
@@ -51,9 +52,10 @@ pub use guard::{
     remarks::{About, Remark, remarks},
     rules::{PoisonRule, ResultRule, Rules},
 };
-pub use http::{Door, HttpSettings, Tls};
+pub use http::{Door, Endpoint, HttpSettings, Tls, Who, endpoints};
 pub use shape::{GroupShape, Inline, Shapes, ViewStyle};
 pub use slot::Left;
 pub use socket::{Hello, serve_socket};
 pub use stdio::{read_line, serve_lines, serve_stdio};
 pub use webhooks::{Secret, Webhook, WebhookError};
+pub use words::{BLAMES, CODES, META_KEYS, Meaning, OUTCOMES, RPC_CODES};

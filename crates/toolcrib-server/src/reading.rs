@@ -12,16 +12,12 @@ use crate::{
     access::Caller,
     built_in::{self, artifact::Refusal},
     calling::{RETRY_AFTER, expelled},
-    dispatch::{
-        Asked, RESOURCE_NOT_FOUND, hand_on_to, invalid, not_found, replaced, rpc, scope, string_in,
-    },
+    dispatch::{Asked, hand_on_to, invalid, not_found, replaced, rpc, scope, string_in},
     gateway::Gateway,
     guard::{Ended, limits::Asks, limits::Permit, telling::Telling},
     snapshot::Snapshot,
+    words::{RESOURCE_NOT_FOUND, TOO_OFTEN},
 };
-
-/// What whoever reads too often is told.
-const TOO_OFTEN: i64 = -32029;
 
 /// Answers a request that reads. Whatever becomes of it is told afterwards.
 pub(crate) async fn read(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes, RpcError> {

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_catalogue::{Listener, Visitor};
 use toolcrib_wire::{
     Era, Frame, FrameFault, Id, RpcError,
-    frame::{notification, one_line, response},
+    frame::{INTERNAL_ERROR, notification, one_line, response},
     json, modern,
     revision::META_VERSION,
 };
@@ -34,6 +34,7 @@ use crate::{
     queue::{Sender, queue},
     session::InFlight,
     visit::{Asker, Here, Out, Visit},
+    words::{INVALID_REQUEST, PARSE_ERROR},
 };
 
 /// How many messages may wait to be written.
@@ -123,7 +124,7 @@ impl Conversation {
                 // without which nothing here would end.
                 let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else {
                     let message = "too many requests wait".to_owned();
-                    let error = RpcError { code: -32603, message, data: None };
+                    let error = RpcError { code: INTERNAL_ERROR, message, data: None };
                     self.say(response(&id, Err(&error))).await;
                     return;
                 };
@@ -288,7 +289,7 @@ impl Conversation {
 
 pub(crate) fn in_use() -> RpcError {
     let message = "the id is in use, or too many requests wait".to_owned();
-    RpcError { code: -32600, message, data: None }
+    RpcError { code: INVALID_REQUEST, message, data: None }
 }
 
 /// Whether a request says of itself that it is modern.
@@ -308,8 +309,8 @@ pub(crate) fn cancelled_id(params: Option<&Bytes>) -> Option<Id> {
 /// What to answer to something that is no message.
 pub(crate) fn refusal(fault: &FrameFault) -> RpcError {
     let code = match fault {
-        FrameFault::Json(_) => -32700,
-        FrameFault::Envelope(_) => -32600,
+        FrameFault::Json(_) => PARSE_ERROR,
+        FrameFault::Envelope(_) => INVALID_REQUEST,
     };
     RpcError { code, message: fault.to_string(), data: None }
 }

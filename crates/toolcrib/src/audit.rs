@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 use toolcrib_catalogue::Problem;
 use toolcrib_server::{AuditMode, AuditSettings, Shown};
@@ -10,6 +11,7 @@ use crate::{
     guard::Word,
     network::{NetworkError, unknown},
     python::{Amount, size},
+    schema,
     shape::lasting,
 };
 
@@ -31,22 +33,35 @@ pub enum Auditing {
 }
 
 /// A word, or how.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum WrittenAudit {
+    #[schemars(schema_with = "schema::on_strict_off")]
     Word(Word),
     How(WrittenHow),
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub(crate) struct WrittenHow {
+    /// Whether there is a record; `strict`: nobody gets an answer before its record is on disk.
+    #[schemars(schema_with = "schema::on_strict_off", extend("usual" = "on"))]
     mode: Option<Word>,
+    /// How long records are kept.
+    #[schemars(schema_with = "schema::time", extend("usual" = "90d"))]
     retain: Option<Amount>,
+    /// How much is kept, at least 1MB.
+    #[schemars(schema_with = "schema::size", extend("usual" = "1GB"))]
     max_size: Option<Amount>,
+    /// Whether arguments are written too, without secrets; else their size and a digest.
+    #[schemars(schema_with = "schema::on_off", extend("usual" = "off"))]
     arguments: Option<Word>,
+    /// Whether results are written too, without secrets; else their size.
+    #[schemars(schema_with = "schema::on_off", extend("usual" = "off"))]
     results: Option<Word>,
     #[serde(flatten)]
+    #[schemars(skip)]
     other: BTreeMap<String, IgnoredAny>,
 }
 

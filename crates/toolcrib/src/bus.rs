@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 use toolcrib_bus::{Bus, BusError, Embedded, Pattern};
 use toolcrib_catalogue::{Problem, nearest};
@@ -18,6 +19,7 @@ use toolcrib_wire::{Endpoint, text::Masker};
 use crate::{
     network::{NetworkError, WRITTEN_OUT},
     python::{Amount, size},
+    schema,
 };
 
 /// What the section means.
@@ -48,42 +50,81 @@ impl BusSettings {
 }
 
 /// The section as it is written.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub(crate) struct WrittenBus {
+    /// Where events go: `embedded`, or on to NATS JetStream: `nats://host:4222`, `tls://host:4222`.
+    #[schemars(extend("usual" = "embedded"))]
     url: Option<String>,
+    /// How long events are kept, at least 1m.
+    #[schemars(schema_with = "schema::time", extend("usual" = "30d"))]
     retain: Option<Amount>,
+    /// How much is kept, at least 1MB.
+    #[schemars(schema_with = "schema::size", extend("usual" = "1GB"))]
     max_size: Option<Amount>,
+    /// The largest event, from 1KB to 3MB.
+    #[schemars(schema_with = "schema::size", extend("usual" = "1MB"))]
     max_event: Option<Amount>,
+    /// NATS: the file of credentials, seen from the workspace.
+    #[schemars(with = "Option<String>")]
     credentials: Option<PathBuf>,
+    /// NATS: who we are.
     user: Option<String>,
+    /// NATS: the variable that has the password of `user`.
     password_env: Option<String>,
+    /// NATS: the variable that has a token.
     token_env: Option<String>,
+    /// NATS: the variable that has the seed of an nkey.
     nkey_env: Option<String>,
+    /// NATS: a file of certificates to trust besides the system's.
+    #[schemars(with = "Option<String>")]
     ca: Option<PathBuf>,
+    /// NATS: go to another machine although nothing is encrypted on the way.
     allow_plaintext: bool,
+    /// NATS: the stream that events are kept in.
+    #[schemars(extend("usual" = "TOOLCRIB"))]
     stream: Option<String>,
+    /// NATS: how many servers keep it.
     replicas: Option<usize>,
+    /// NATS: how many events may wait while the broker is away.
     max_outbox: Option<u64>,
+    /// Who is told of events over HTTP.
     webhooks: Vec<WrittenWebhook>,
     #[serde(flatten)]
+    #[schemars(skip)]
     other: BTreeMap<String, IgnoredAny>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields, extend("required" = ["url"]))]
 struct WrittenWebhook {
+    /// Where events are posted to. It must be there.
+    #[schemars(extend("examples" = ["https://example.com/hook"]))]
     url: Option<String>,
+    /// What it is called in `toolcrib events consumers`; the host where nothing is said.
     name: Option<String>,
+    /// The names of the events that are sent, such as `task.*`; all where nothing is said.
     #[serde(rename = "match")]
     asked: Vec<String>,
+    /// What requests are signed with, written out. Better: `secret_env`.
     secret: Option<String>,
+    /// The variable that has what requests are signed with.
     secret_env: Option<String>,
+    /// What goes along with every request; `${NAME}` is filled in.
     headers: BTreeMap<String, String>,
+    /// A file of certificates to trust besides the system's.
+    #[schemars(with = "Option<String>")]
     ca: Option<PathBuf>,
+    /// How often an event is tried before it is given up.
+    #[schemars(range(min = 1, max = 100), extend("usual" = 10))]
     attempts: Option<u32>,
+    /// How long one attempt may take, from 1s to 5m.
+    #[schemars(schema_with = "schema::time", extend("usual" = "10s"))]
     timeout: Option<Amount>,
     #[serde(flatten)]
+    #[schemars(skip)]
     other: BTreeMap<String, IgnoredAny>,
 }
 

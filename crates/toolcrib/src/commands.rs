@@ -6,6 +6,8 @@ mod connect;
 mod doctor;
 mod token;
 mod manual;
+mod schema;
+mod reference;
 mod serve;
 mod relay;
 mod tools;
@@ -37,6 +39,16 @@ use crate::{
     terminal,
 };
 
+/// Every exit code, and what it means.
+pub(crate) const EXIT_CODES: [(u8, &str); 3] = [
+    (0, "done"),
+    (SAID_NO, "the tool or the check said no, or nothing was found"),
+    (UNUSABLE, "wrong usage, or a workspace that cannot be read"),
+];
+
+const SAID_NO: u8 = 1;
+const UNUSABLE: u8 = 2;
+
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -48,12 +60,12 @@ pub(crate) struct Failure {
 impl Failure {
     /// The tool or the check said no.
     pub(crate) fn said_no(message: impl Into<String>) -> Self {
-        Self { code: 1, message: message.into(), hint: None }
+        Self { code: SAID_NO, message: message.into(), hint: None }
     }
 
     /// What was typed, or what is in the workspace, cannot be understood.
     pub(crate) fn unusable(message: impl Into<String>) -> Self {
-        Self { code: 2, message: message.into(), hint: None }
+        Self { code: UNUSABLE, message: message.into(), hint: None }
     }
 
     pub(crate) fn hint(mut self, hint: Option<String>) -> Self {
@@ -107,6 +119,8 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Token { what } => token::run(what),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::pages(&folder),
+        Command::Schema { file } => schema::run(file),
+        Command::Reference { folder } => reference::run(&folder),
         Command::Tools { workspace, group, json } => {
             let workspace = open(&workspace)?;
             let seen = group.map(|it| Seen::by(&workspace, &it)).transpose()?;

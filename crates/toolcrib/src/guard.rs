@@ -8,6 +8,7 @@ use std::{
     path::Path,
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 use toolcrib_catalogue::{
     OnFault, Problem,
@@ -15,7 +16,10 @@ use toolcrib_catalogue::{
 };
 use toolcrib_server::{PoisonRule, ResultRule, Rules};
 
-use crate::network::{NetworkError, unknown};
+use crate::{
+    network::{NetworkError, unknown},
+    schema,
+};
 
 /// The file that says which tools were accepted.
 pub const LOCK_FILE: &str = "toolcrib.lock";
@@ -53,13 +57,21 @@ impl Word {
     }
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub(crate) struct WrittenValidation {
+    /// Whether arguments must fit the schema of their tool.
+    #[schemars(schema_with = "schema::on_off", extend("usual" = "on"))]
     arguments: Option<Word>,
+    /// What becomes of a result that does not fit what its tool promises: `strict` makes an error of it.
+    #[schemars(schema_with = "schema::off_warn_strict", extend("usual" = "warn"))]
     results: Option<Word>,
+    /// What becomes of a tool whose schema cannot be used.
+    #[schemars(schema_with = "schema::permit_refuse", extend("usual" = "permit"))]
     schemas: Option<Word>,
     #[serde(flatten)]
+    #[schemars(skip)]
     other: BTreeMap<String, IgnoredAny>,
 }
 

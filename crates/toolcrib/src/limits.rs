@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 use toolcrib_catalogue::Problem;
 use toolcrib_server::{CacheRule, CacheSettings, Limit, LimitSettings, Pattern, Rate};
@@ -14,6 +15,7 @@ use crate::{
     bus::time,
     network::{NetworkError, unknown},
     python::{Amount, size},
+    schema,
 };
 
 /// The largest result that is kept where nothing is said.
@@ -22,55 +24,82 @@ const USUAL_SIZE: usize = 1 << 20;
 /// Longer nothing is kept.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub(crate) struct WrittenLimits {
+    /// How often all groups together may call; without it, as often as they like.
+    #[schemars(schema_with = "schema::rate", extend("examples" = ["200/s"]))]
     rate: Option<String>,
+    /// How many calls may run at a time.
+    #[schemars(schema_with = "schema::calls", extend("examples" = [64]))]
     concurrent: Option<Amount>,
+    /// For single tools, each by itself, by their public names: a rate, or more than that. `*` stands for anything.
     tools: BTreeMap<String, WrittenLimit>,
     #[serde(flatten)]
+    #[schemars(skip)]
     other: BTreeMap<String, IgnoredAny>,
 }
 
 /// A rate, or more than that.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum WrittenLimit {
+    #[schemars(schema_with = "schema::rate")]
     Rate(String),
     Both(WrittenBoth),
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 struct WrittenBoth {
+    /// How often it may be called.
+    #[schemars(schema_with = "schema::rate", extend("examples" = ["1/s"]))]
     rate: Option<String>,
+    /// How many calls of it may run at a time.
+    #[schemars(schema_with = "schema::calls", extend("examples" = [2]))]
     concurrent: Option<Amount>,
     #[serde(flatten)]
+    #[schemars(skip)]
     other: BTreeMap<String, IgnoredAny>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub(crate) struct WrittenCache {
+    /// How much is kept in all.
+    #[schemars(schema_with = "schema::size", extend("usual" = "64MB"))]
     size: Option<Amount>,
+    /// Whose results are kept, by their public names, and for how long. `*` stands for anything.
     tools: BTreeMap<String, WrittenKeeping>,
     #[serde(flatten)]
+    #[schemars(skip)]
     other: BTreeMap<String, IgnoredAny>,
 }
 
 /// A time, or more than that.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum WrittenKeeping {
+    #[schemars(schema_with = "schema::time")]
     Time(Amount),
     Both(WrittenTtl),
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct WrittenTtl {
+    /// How long a result is kept, a day at most.
+    #[schemars(schema_with = "schema::time", extend("examples" = ["60s"]))]
     ttl: Amount,
+    /// The largest result that is kept.
+    #[serde(default)]
+    #[schemars(schema_with = "schema::size", extend("usual" = "1MB"))]
     size: Option<Amount>,
     #[serde(flatten)]
+    #[schemars(skip)]
     other: BTreeMap<String, IgnoredAny>,
 }
 

@@ -5,6 +5,7 @@
 
 mod files;
 mod secrets;
+mod access;
 
 use std::{
     collections::BTreeMap,
@@ -13,9 +14,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
 use toolcrib_catalogue::{NameStyle, Problem, Severity, nearest};
-use toolcrib_server::{AccessSettings, GroupSettings, Lists, Pattern, Rules, Shapes};
+use toolcrib_server::{AccessSettings, Rules};
 use toolcrib_sources::{mcp::Lookup, python};
 use toolcrib_wire::text::Masker;
 
@@ -24,13 +27,14 @@ use crate::{
     bus::{BusSettings, WrittenBus, resolve as resolve_bus},
     guard::{self, Packages, Word, WrittenValidation},
     limits::{self, WrittenCache, WrittenLimits},
-    python::{Amount, WrittenMod, WrittenPython, resolve as resolve_python},
+    python::{WrittenMod, WrittenPython, resolve as resolve_python},
+    schema,
     shape::{self, Results, Sessions, WrittenResults, WrittenSessions},
     tokens::Tokens,
 };
 
+use access::ExternalAccess;
 use files::{instructions, read_file};
-use secrets::{digests, token};
 
 /// What `network.yaml` means.
 #[derive(Debug, Clone)]
@@ -107,99 +111,102 @@ pub enum NetworkError {
     },
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields, transform = passing_over)]
 struct Written {
+    /// Where the gateway listens: `127.0.0.1:8700`, `localhost:8700` or `:8700`. `--listen` goes before it.
+    #[schemars(extend("usual" = "127.0.0.1:8700"))]
     listen: Option<String>,
+    /// Our certificate and its key, to speak HTTPS; without it, plain HTTP.
     tls: Option<WrittenTls>,
+    /// Somebody in front of us does TLS. An address that others can reach needs this or `tls`.
     behind_proxy: bool,
+    /// What clients may call us besides the address, such as `tools.example.com`.
     hosts: Vec<String>,
+    /// How tools of servers are named.
     names: Names,
+    /// Who may ask, and what they see.
     external_access: Option<ExternalAccess>,
+    /// How tools that are written in Python are run.
     python: Option<WrittenPython>,
+    /// Python modules that bring tools along: a name, or a name with what belongs to it.
     mods: Option<Vec<WrittenMod>>,
+    /// Where events go, how long they are kept, and who is told of them.
     bus: Option<WrittenBus>,
+    /// How large a result may be before it is stored and summed up.
     results: Option<WrittenResults>,
+    /// Whether the calls of each client are recorded for `toolcrib pack`: a word, or for how long and how much.
+    #[schemars(extend("usual" = "off"))]
     sessions: Option<WrittenSessions>,
+    /// Whether calls are on record, and how: a word, or more than that.
     audit: Option<WrittenAudit>,
+    /// What arguments, results and schemas are held to.
     validation: Option<WrittenValidation>,
+    /// What becomes of a tool that is not what was accepted in `toolcrib.lock`.
+    #[schemars(schema_with = "schema::off_warn_hold", extend("usual" = "warn"))]
     pins: Option<Word>,
+    /// What becomes of a tool whose description looks as if it gave orders to the model.
+    #[schemars(schema_with = "schema::off_warn_hide", extend("usual" = "warn"))]
     poison: Option<Word>,
+    /// What becomes of a server that is fetched when it is started, without an exact version: `strict` does not start it.
+    #[schemars(schema_with = "schema::off_warn_strict", extend("usual" = "warn"))]
     packages: Option<Word>,
+    /// How often what may be called.
     limits: Option<WrittenLimits>,
+    /// Whose results are kept for a while.
     cache: Option<WrittenCache>,
+    /// The section of an OpenAgents file. Of it `mods` is read where there is no `mods` above; the rest is passed over.
     network: Option<OpenAgents>,
     #[serde(flatten)]
+    #[schemars(skip)]
     other: BTreeMap<String, IgnoredAny>,
 }
 
 /// What we read of an OpenAgents file's own section.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
 struct OpenAgents {
+    /// As `mods` of the file itself.
     mods: Option<Vec<WrittenMod>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WrittenTls {
+    /// The file of our certificates, seen from the workspace.
+    #[schemars(with = "String", extend("examples" = ["cert.pem"]))]
     cert: PathBuf,
+    /// The file of their key.
+    #[schemars(with = "String", extend("examples" = ["key.pem"]))]
     key: PathBuf,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields, transform = passing_over_namespace)]
 struct Names {
+    /// `mcp__server__tool`, or as the server names them. `names` of a server in mcp.json goes before it.
+    #[schemars(schema_with = "schema::name_style", extend("usual" = "prefixed"))]
     upstream: Option<String>,
     #[serde(flatten)]
+    #[schemars(skip)]
     other: BTreeMap<String, IgnoredAny>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct ExternalAccess {
-    default_agent_group: Option<String>,
-    #[serde(deserialize_with = "written")]
-    auth_token: Option<Option<String>>,
-    #[serde(deserialize_with = "written")]
-    auth_token_env: Option<Option<String>>,
-    instruction: Option<String>,
-    exposed_tools: Option<Vec<String>>,
-    excluded_tools: Option<Vec<String>>,
-    anonymous: bool,
-    view: Option<String>,
-    groups: BTreeMap<String, Option<WrittenGroup>>,
-    #[serde(flatten)]
-    other: BTreeMap<String, IgnoredAny>,
+fn passing_over(schema: &mut Schema) {
+    schema::passed_over(schema, &LATER);
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct WrittenGroup {
-    #[serde(deserialize_with = "written")]
-    auth_token: Option<Option<String>>,
-    #[serde(deserialize_with = "written")]
-    auth_token_env: Option<Option<String>>,
-    token_digests: Vec<String>,
-    exposed_tools: Option<Vec<String>>,
-    excluded_tools: Option<Vec<String>>,
-    exposed_resources: Option<Vec<String>>,
-    exposed_prompts: Option<Vec<String>>,
-    exposed_events: Option<Vec<String>>,
-    view: Option<String>,
-    pinned_tools: Option<Vec<String>>,
-    inline_up_to: Option<Amount>,
-    repairs: Option<Word>,
-    rate: Option<String>,
-    concurrent: Option<Amount>,
-    operator: bool,
-    #[serde(flatten)]
-    other: BTreeMap<String, IgnoredAny>,
+fn passing_over_namespace(schema: &mut Schema) {
+    schema::passed_over(schema, &["namespace"]);
 }
 
-/// Tells a key that is there without a value from one that is not there.
-fn written<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(value).map(Some)
+/// The JSON Schema of `network.yaml`.
+pub fn network_yaml_schema() -> Value {
+    let about =
+        "Where a Toolcrib gateway listens, who may ask, and what they see. Every key is optional.";
+    schema::schema_of::<Written>("network.yaml", about)
 }
 
 const KNOWN: [&str; 19] = [
@@ -232,36 +239,6 @@ const AT_START: [&str; 7] = ["listen", "tls", "hosts", "behind_proxy", "bus", "s
 
 /// Sections that say how Python tools and mods are run: edits of them start these anew.
 const OF_PYTHON: [&str; 3] = ["python", "mods", "network"];
-
-const ACCESS_KEYS: [&str; 9] = [
-    "default_agent_group",
-    "auth_token",
-    "auth_token_env",
-    "instruction",
-    "exposed_tools",
-    "excluded_tools",
-    "anonymous",
-    "view",
-    "groups",
-];
-
-const GROUP_KEYS: [&str; 15] = [
-    "auth_token",
-    "auth_token_env",
-    "token_digests",
-    "exposed_tools",
-    "excluded_tools",
-    "exposed_resources",
-    "exposed_prompts",
-    "exposed_events",
-    "view",
-    "pinned_tools",
-    "inline_up_to",
-    "repairs",
-    "rate",
-    "concurrent",
-    "operator",
-];
 
 /// What is said of a secret that is not in a variable.
 pub(crate) const WRITTEN_OUT: &str =
@@ -385,10 +362,10 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
     if let Some(view) = &access.view {
         shapes.view = shape::view(view, "external_access")?;
     }
-    unknown(&access.other, "external_access: ", &ACCESS_KEYS, &[], &mut problems);
+    access.tell_unknown(&mut problems);
     let instructions =
         access.instruction.as_deref().and_then(|it| instructions(it, folder, &mut problems));
-    let access = resolve_access(access, shapes, lookup, &mut problems)?;
+    let access = access::resolve(access, shapes, lookup, &mut problems)?;
     let (warnings, problems) =
         problems.into_iter().partition(|it| it.severity == Severity::Warning);
     Ok(Network {
@@ -412,78 +389,6 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
         at_start: Vec::new(),
         of_python: Vec::new(),
     })
-}
-
-fn resolve_access(
-    written: ExternalAccess,
-    shapes: Shapes,
-    lookup: Lookup<'_>,
-    problems: &mut Vec<Problem>,
-) -> Result<AccessSettings, NetworkError> {
-    let place = "external_access";
-    let main = token(written.auth_token, written.auth_token_env, place, lookup, problems)?;
-    let mut groups = Vec::new();
-    for (name, group) in written.groups {
-        let group = group.unwrap_or_default();
-        let place = format!("external_access: groups: {name}");
-        unknown(&group.other, &format!("{place}: "), &GROUP_KEYS, &[], problems);
-        let token = token(group.auth_token, group.auth_token_env, &place, lookup, problems)?;
-        let lists = lists(group.exposed_tools, group.excluded_tools);
-        let events = group.exposed_events.map(|it| event_patterns(it, &place)).transpose()?;
-        let mut shape = shape::of_group(
-            group.view.as_deref(),
-            patterns(group.pinned_tools.unwrap_or_default()),
-            group.inline_up_to.as_ref(),
-            &place,
-        )?;
-        shape.repairs = guard::repairs(group.repairs.as_ref(), &place)?;
-        groups.push(GroupSettings {
-            name,
-            tokens: token.into_iter().collect(),
-            digests: digests(&group.token_digests, &place)?,
-            lists,
-            resources: patterns(group.exposed_resources.unwrap_or_default()),
-            prompts: patterns(group.exposed_prompts.unwrap_or_default()),
-            events,
-            shape,
-            operator: group.operator,
-        });
-    }
-    let mut all: Vec<&String> = groups.iter().flat_map(|it| &it.tokens).chain(&main).collect();
-    all.sort();
-    if all.windows(2).any(|pair| pair[0] == pair[1]) {
-        let cause = "two groups have the same token".to_owned();
-        return Err(NetworkError::Token { key: place.to_owned(), cause });
-    }
-    Ok(AccessSettings {
-        default_group: written.default_agent_group.unwrap_or_else(|| "guest".to_owned()),
-        token: main,
-        anonymous: written.anonymous,
-        closed: false,
-        lists: lists(written.exposed_tools, written.excluded_tools),
-        groups,
-        shapes,
-    })
-}
-
-/// A pattern that makes no sense must not open more than was meant, nor less without a word.
-fn event_patterns(
-    list: Vec<String>,
-    place: &str,
-) -> Result<Vec<toolcrib_bus::Pattern>, NetworkError> {
-    let read = list.into_iter().map(toolcrib_bus::Pattern::new).collect::<Result<_, _>>();
-    read.map_err(|error| NetworkError::Value {
-        key: format!("{place}: exposed_events"),
-        cause: error.to_string(),
-    })
-}
-
-fn patterns(list: Vec<String>) -> Vec<Pattern> {
-    list.into_iter().map(Pattern).collect()
-}
-
-fn lists(exposed: Option<Vec<String>>, excluded: Option<Vec<String>>) -> Lists {
-    Lists { exposed: exposed.map(patterns), excluded: excluded.map(patterns).unwrap_or_default() }
 }
 
 pub(crate) fn unknown(

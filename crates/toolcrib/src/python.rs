@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 use toolcrib_catalogue::{Json, Problem, nearest};
@@ -14,21 +15,41 @@ use toolcrib_sources::{
 };
 use toolcrib_wire::text::Masker;
 
-use crate::network::{NetworkError, WRITTEN_OUT};
+use crate::{
+    network::{NetworkError, WRITTEN_OUT},
+    schema,
+};
 
 /// The section as it is written.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub(crate) struct WrittenPython {
+    /// The Python that runs the tools: a name, or a path seen from the workspace. Without it `.venv`, the one that is switched on, or `python3`.
+    #[schemars(with = "Option<String>")]
     interpreter: Option<PathBuf>,
+    /// How many calls of plain functions run at once, each in a process of its own.
+    #[schemars(range(min = 1, max = 64), extend("usual" = 2))]
     workers: Option<usize>,
+    /// What the schemas of tools say: a type and a description, or everything that the signature tells.
+    #[schemars(schema_with = "schema::seed_full", extend("usual" = "seed"))]
     schema: Option<String>,
+    /// How much memory a process may have, at least 64MB.
+    #[schemars(schema_with = "schema::size", extend("usual" = "1GB"))]
     memory: Option<Amount>,
+    /// How much CPU time a call of a plain function may use; without it, any.
+    #[schemars(schema_with = "schema::short_time", extend("examples" = ["60s"]))]
     cpu: Option<Amount>,
+    /// How long a call may take where the tool does not say.
+    #[schemars(schema_with = "schema::short_time", extend("usual" = "30s"))]
     timeout: Option<Amount>,
+    /// What tools find in their environment; `${NAME}` is filled in.
     env: BTreeMap<String, String>,
+    /// Whether tools reach only the files that they need.
+    #[schemars(schema_with = "schema::on_off", extend("usual" = "off"))]
     sandbox: Option<Value>,
     #[serde(flatten)]
+    #[schemars(skip)]
     other: BTreeMap<String, IgnoredAny>,
 }
 
@@ -41,18 +62,21 @@ pub(crate) enum Amount {
 }
 
 /// One entry of `mods`: a name, or a name with what belongs to it.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum WrittenMod {
     Name(String),
     Whole(WholeMod),
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(crate) struct WholeMod {
+    /// As it is imported: `mods.search_mod`.
     name: String,
+    /// `false` leaves it out.
     #[serde(default = "yes")]
     enabled: bool,
+    /// What it is given.
     #[serde(default)]
     config: Value,
 }

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 use toolcrib_catalogue::Problem;
 use toolcrib_server::{GroupShape, Inline, Pattern, Shapes, ViewStyle};
@@ -11,6 +12,7 @@ use crate::{
     bus::time,
     network::{NetworkError, unknown},
     python::{Amount, size},
+    schema,
 };
 
 /// How large results are kept.
@@ -50,33 +52,52 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// The least that makes sense: a summary has to fit.
 const LEAST_INLINE: u64 = 1 << 10;
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub(crate) struct WrittenResults {
+    /// The largest result that goes to clients as it is, at least 1KB; larger ones are stored and summed up. Without it all go as they are.
+    #[schemars(schema_with = "schema::inline", extend("examples" = ["16KB"]))]
     inline_up_to: Option<Amount>,
+    /// The same for single tools, by their public names; `*` stands for anything.
+    #[schemars(schema_with = "schema::inlines")]
     tools: BTreeMap<String, Amount>,
+    /// How long stored results are kept.
+    #[schemars(schema_with = "schema::time", extend("usual" = "7d"))]
     keep: Option<Amount>,
+    /// How much of all groups together is kept.
+    #[schemars(schema_with = "schema::size", extend("usual" = "2GB"))]
     quota: Option<Amount>,
+    /// How much of one group is kept, and no more than `quota`.
+    #[schemars(schema_with = "schema::size", extend("usual" = "1GB"))]
     group_quota: Option<Amount>,
     #[serde(flatten)]
+    #[schemars(skip)]
     other: BTreeMap<String, IgnoredAny>,
 }
 
 /// `on`, `off`, or on and how.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum WrittenSessions {
     Is(bool),
+    #[schemars(schema_with = "schema::on_off")]
     Word(String),
     How(WrittenKeeping),
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, JsonSchema)]
 #[serde(default)]
+#[schemars(deny_unknown_fields)]
 pub(crate) struct WrittenKeeping {
+    /// How long.
+    #[schemars(schema_with = "schema::time", extend("usual" = "30d"))]
     keep: Option<Amount>,
+    /// How much.
+    #[schemars(schema_with = "schema::size", extend("usual" = "1GB"))]
     quota: Option<Amount>,
     #[serde(flatten)]
+    #[schemars(skip)]
     other: BTreeMap<String, IgnoredAny>,
 }
 

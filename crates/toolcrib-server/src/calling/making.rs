@@ -21,6 +21,7 @@ use crate::{
     },
     keeping::Large,
     snapshot::Snapshot,
+    words,
 };
 
 /// Where a result says how long to wait.
@@ -287,7 +288,7 @@ fn later(text: &str, seconds: f64) -> Bytes {
         "isError": true,
         "_meta": {
             "toolcrib/blame": "caller",
-            "toolcrib/code": "rate_limited",
+            "toolcrib/code": words::RATE_LIMITED,
             RETRY_AFTER: seconds,
         },
     });

@@ -21,6 +21,7 @@ use crate::{
         repeats::{self, Claim, Ending, Known, RepeatKey},
         telling::Telling,
     },
+    words,
 };
 
 /// Makes a call; where it has a key, unless that was done before.
@@ -81,7 +82,7 @@ fn again(known: Known, name: &str, era: Era, story: &mut Story) -> Ending {
         let result = json!({
             "content": [{ "type": "text", "text": text }],
             "isError": true,
-            "_meta": { "toolcrib/blame": "caller", "toolcrib/code": "idempotency_key" },
+            "_meta": { "toolcrib/blame": "caller", "toolcrib/code": words::IDEMPOTENCY_KEY },
         });
         Ok(own(result.to_string().into(), era))
     };

@@ -12,57 +12,73 @@ use super::{
 use crate::{
     access::Caller,
     gateway::Gateway,
-    http::{Body, not_allowed},
+    http::{Body, Endpoint, Who, not_allowed},
 };
 
-/// Who may use a route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
-    /// Everybody who is let in; they get what their group may have.
-    All,
-    /// Operators.
-    Operators,
+const fn get(path: &'static str, who: Who, about: &'static str) -> Endpoint {
+    Endpoint { method: "GET", path, who, about }
 }
 
-/// A route.
-#[derive(Debug, Clone, Copy)]
-struct Route {
-    path: &'static str,
-    method: &'static str,
-    who: Who,
+const fn post(path: &'static str, who: Who, about: &'static str) -> Endpoint {
+    Endpoint { method: "POST", path, who, about }
 }
 
-const fn get(path: &'static str, who: Who) -> Route {
-    Route { path, method: "GET", who }
-}
-
-const fn post(path: &'static str, who: Who) -> Route {
-    Route { path, method: "POST", who }
-}
-
-const ROUTES: [Route; 21] = [
-    get("/api", Who::All),
-    get("/api/me", Who::All),
-    get("/api/status", Who::All),
-    get("/api/tools", Who::All),
-    get("/api/tool", Who::All),
-    get("/api/search", Who::All),
-    get("/api/costs", Who::All),
-    get("/api/calls", Who::All),
-    get("/api/call", Who::All),
-    get("/api/live", Who::All),
-    get("/api/servers", Who::All),
-    post("/api/servers/restart", Who::Operators),
-    get("/api/problems", Who::Operators),
-    get("/api/pins", Who::Operators),
-    post("/api/pins/accept", Who::Operators),
-    get("/api/consumers", Who::All),
-    post("/api/consumers/replay", Who::Operators),
-    get("/api/artifacts", Who::All),
-    get("/api/artifact", Who::All),
-    get("/api/sessions", Who::Operators),
-    post("/api/pack", Who::All),
+const ROUTES: [Endpoint; 21] = [
+    get("/api", Who::Admitted, "these routes"),
+    get("/api/me", Who::Admitted, "who is looking, and what there is to look at"),
+    get("/api/status", Who::Admitted, "how everything is; `toolcrib status` prints it"),
+    get(
+        "/api/tools",
+        Who::Admitted,
+        "tools you may call; `group` of another group is for operators",
+    ),
+    get("/api/tool", Who::Admitted, "the one that `name` names, with its definition"),
+    get("/api/search", Who::Admitted, "what an agent would find for `q`, `top` at most"),
+    get("/api/costs", Who::Admitted, "what lists cost in tokens, by group and view"),
+    get(
+        "/api/calls",
+        Who::Admitted,
+        "calls on record, `limit` at most, of one `tool`; those of other groups are for operators",
+    ),
+    get("/api/call", Who::Admitted, "the story of the one with this `id`"),
+    get(
+        "/api/live",
+        Who::Admitted,
+        "a stream: `{\"calls\": […]}` as they end, `{\"catalogue\": N}` when it has changed",
+    ),
+    get("/api/servers", Who::Admitted, "how sources are, and since when"),
+    post(
+        "/api/servers/restart",
+        Who::Operators,
+        "ends a server and starts it anew: `{\"name\": \"git\"}`",
+    ),
+    get("/api/problems", Who::Operators, "everything that is wrong"),
+    get("/api/pins", Who::Operators, "what is not as it was accepted, each with a `stamp`"),
+    post(
+        "/api/pins/accept",
+        Who::Operators,
+        "accepts it: `{\"source\": \"server:git\", \"tool\": \"push\", \"stamp\": \"…\"}`; refused where it has changed since it was shown",
+    ),
+    get("/api/consumers", Who::Admitted, "durable consumers"),
+    post(
+        "/api/consumers/replay",
+        Who::Operators,
+        "`{\"consumer\": \"guest/worker\", \"from\": 17}`; from the oldest where `from` is left out",
+    ),
+    get("/api/artifacts", Who::Admitted, "what is stored for your group"),
+    get("/api/artifact", Who::Admitted, "the one with this `id`, as a file"),
+    get("/api/sessions", Who::Operators, "sessions that were recorded"),
+    post(
+        "/api/pack",
+        Who::Admitted,
+        "makes a prompt: `{\"text\": \"…\", \"phase\": \"answer\", \"query\": \"…\", \"budget\": 800}`, or `session` for an operator",
+    ),
 ];
+
+/// What can be asked for.
+pub(crate) fn endpoints() -> [Endpoint; 21] {
+    ROUTES
+}
 
 /// A request of the page whose body, if it has one, has been read.
 #[derive(Debug)]
@@ -138,7 +154,7 @@ async fn done(gateway: &Arc<Gateway>, path: &str, asked: Asked) -> Result<Respon
 }
 
 fn table() -> Value {
-    let row = |it: &Route| json!({ "method": it.method, "path": it.path, "operator": it.who == Who::Operators });
+    let row = |it: &Endpoint| json!({ "method": it.method, "path": it.path, "operator": it.who == Who::Operators });
     json!({ "routes": ROUTES.iter().map(row).collect::<Vec<_>>() })
 }
 

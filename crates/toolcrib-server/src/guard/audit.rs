@@ -45,6 +45,8 @@ use self::{
     writer::{Shared, Writer},
 };
 
+use crate::words;
+
 /// How calls are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditSettings {
@@ -105,7 +107,13 @@ struct Keeping {
 const LARGEST: u64 = 16 << 20;
 
 /// Outcomes of calls that were refused before anything ran. They cost a caller nothing, and so must cost us little.
-const REFUSED: [&str; 5] = ["unknown_tool", "invalid_arguments", "limited", "held", "expelled"];
+const REFUSED: [&str; 5] = [
+    words::UNKNOWN_TOOL,
+    words::INVALID_ARGUMENTS,
+    words::LIMITED,
+    words::HELD,
+    words::EXPELLED_NOW,
+];
 
 /// How long an answer waits for a record that cannot be written.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -19,6 +19,7 @@ use crate::{
     access::Caller,
     dispatch::{Asked, trace},
     gateway::Gateway,
+    words,
 };
 
 /// How much of a name is kept. It is masked before it is cut to what is written, and a secret must be whole then.
@@ -194,19 +195,19 @@ impl Drop for Telling {
 /// How a call ended, in a word.
 fn outcome(story: &Story) -> &'static str {
     match story.ended {
-        Ended::Cancelled => "cancelled",
-        Ended::Well => "ok",
-        Ended::ToolError => "tool_error",
-        Ended::UnknownTool => "unknown_tool",
-        Ended::InvalidArguments => "invalid_arguments",
-        Ended::Expelled => "expelled",
-        Ended::Held => "held",
-        Ended::Limited => "limited",
-        Ended::TimedOut => "timeout",
+        Ended::Cancelled => words::CANCELLED_BY_CALLER,
+        Ended::Well => words::OK,
+        Ended::ToolError => words::TOOL_ERROR,
+        Ended::UnknownTool => words::UNKNOWN_TOOL,
+        Ended::InvalidArguments => words::INVALID_ARGUMENTS,
+        Ended::Expelled => words::EXPELLED_NOW,
+        Ended::Held => words::HELD,
+        Ended::Limited => words::LIMITED,
+        Ended::TimedOut => words::TIMEOUT,
         // An error that the server sent is the server's, whoever is to blame for it.
-        Ended::Failed if story.code.is_some() => "upstream_error",
-        Ended::Failed if story.blame == Some(Blame::Upstream) => "upstream_error",
-        Ended::Failed => "gateway_error",
+        Ended::Failed if story.code.is_some() => words::UPSTREAM_ERROR,
+        Ended::Failed if story.blame == Some(Blame::Upstream) => words::UPSTREAM_ERROR,
+        Ended::Failed => words::GATEWAY_ERROR,
     }
 }
 

@@ -17,6 +17,7 @@ use crate::{
     reading::turned_down,
     session::Session,
     stdio::{cancelled_id, null_response, refusal},
+    words::{INVALID_REQUEST, PARSE_ERROR},
 };
 
 const SESSION: &str = "mcp-session-id";
@@ -249,7 +250,7 @@ impl Door {
             json_response(StatusCode::BAD_REQUEST, null_response(&error))
         };
         if let Err(error) = json::scan(body, |_, _| ()) {
-            return refuse(-32700, &format!("not a JSON message: {error}"));
+            return refuse(PARSE_ERROR, &format!("not a JSON message: {error}"));
         }
         let session = match self.session(&caller, headers) {
             Ok(session) => session,
@@ -258,12 +259,12 @@ impl Door {
         let parts = json::members(body);
         if session.revision != Revision::V2025_03_26 || parts.is_empty() || MAX_BATCH < parts.len()
         {
-            return refuse(-32600, "no batch is taken here");
+            return refuse(INVALID_REQUEST, "no batch is taken here");
         }
         if headers.contains_key(IDEMPOTENCY) {
             let cause = "Idempotency-Key stands for one call and not for a batch: give each its own, as \
                          `_meta[\"toolcrib/idempotencyKey\"]`";
-            return refuse(-32600, cause);
+            return refuse(INVALID_REQUEST, cause);
         }
         let mut answers: Vec<Bytes> = Vec::new();
         for (_, range) in parts {
@@ -345,7 +346,7 @@ pub(super) fn unknown_session() -> Response<Body> {
 
 pub(super) fn busy(id: &Id) -> Response<Body> {
     let message = "the id is in use, or too many requests wait".to_owned();
-    let error = RpcError { code: -32600, message, data: None };
+    let error = RpcError { code: INVALID_REQUEST, message, data: None };
     json_response(StatusCode::OK, response(id, Err(&error)))
 }
 

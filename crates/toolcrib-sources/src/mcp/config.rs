@@ -7,6 +7,7 @@
 mod caution;
 mod document;
 mod fault;
+mod keys;
 mod package;
 mod server;
 mod entry;
@@ -17,6 +18,7 @@ pub use caution::{is_plain_http, is_this_machine, is_written_secret};
 pub use document::plain_json;
 pub use entry::{read_duration, read_rate};
 pub use fault::{ConfigFault, Severity};
+pub use keys::mcp_json_schema;
 pub use server::{Isolation, Rate, ServerConfig, Transport};
 
 use crate::mcp::{Client, ClientOptions, ExecutionError, env::Lookup};

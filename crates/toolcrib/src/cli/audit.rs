@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use toolcrib_server::OUTCOMES;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
@@ -61,7 +62,7 @@ pub(crate) struct Wanted {
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<String>,
     /// Only calls that ended so; may be said several times
-    #[arg(long, value_parser = OUTCOMES)]
+    #[arg(long, value_parser = outcomes())]
     pub(crate) outcome: Vec<String>,
     /// Print each record as it is written, an object a line
     #[arg(long)]
@@ -69,15 +70,6 @@ pub(crate) struct Wanted {
 }
 
 /// How a call can end.
-const OUTCOMES: [&str; 10] = [
-    "ok",
-    "tool_error",
-    "invalid_arguments",
-    "unknown_tool",
-    "limited",
-    "held",
-    "cancelled",
-    "timeout",
-    "upstream_error",
-    "gateway_error",
-];
+fn outcomes() -> [&'static str; OUTCOMES.len()] {
+    OUTCOMES.map(|(word, _)| word)
+}

@@ -139,7 +139,8 @@ fn unreadable(error: &NetworkError) -> Line {
         NetworkError::Unreadable { .. } | NetworkError::Value { .. } => {
             let text = error.to_string();
             let (subject, message) = text.split_once(": ").unwrap_or(("network.yaml", &text));
-            Line::error(subject, message).cure("put it right; docs/network-yaml.md knows every key")
+            Line::error(subject, message)
+                .cure("put it right; docs/reference/network-yaml.md knows every key")
         }
     }
 }

@@ -33,6 +33,7 @@ pub(crate) fn pages(folder: &Path) -> Result<ExitCode, Failure> {
 /// Writes the page of a command, and of those below it; returns how many.
 fn write(command: &clap::Command, folder: &Path) -> std::io::Result<usize> {
     clap_mangen::Man::new(command.clone()).generate_to(folder)?;
-    let below = command.get_subcommands().filter(|it| it.get_name() != "help");
+    let shown = |it: &&clap::Command| it.get_name() != "help" && !it.is_hide_set();
+    let below = command.get_subcommands().filter(shown);
     below.map(|it| write(it, folder)).sum::<std::io::Result<usize>>().map(|it| it + 1)
 }

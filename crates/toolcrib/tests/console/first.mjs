@@ -1,17 +1,17 @@
 // The first minutes: the example, a tool of it, and what it answers.
 
-import { equal, open, run, shot } from './browser.mjs';
+import { equal, given, open, run, shot } from './browser.mjs';
 
 await run(async ({ page, said }) => {
   await open(page);
   await page.getByRole('option').getByText('mcp__almanac__moon_phase').click();
   const tool = page.getByRole('article', { name: 'Tool mcp__almanac__moon_phase' });
-  await tool.getByLabel('date').fill('2026-11-24');
+  await tool.getByLabel('date').fill(given.date);
   await tool.getByRole('button', { name: 'Run' }).click();
   await tool.getByText('"full moon"').waitFor();
   await tool.getByText('The same from elsewhere').click();
   const line = await tool.getByLabel('on the command line', { exact: true }).innerText();
-  equal(line, 'toolcrib call mcp__almanac__moon_phase --args \'{"date":"2026-11-24"}\'', 'the command line');
+  equal(line, `toolcrib call mcp__almanac__moon_phase --args '{"date":"${given.date}"}'`, 'the command line');
   await page.mouse.move(2, 2);
   await shot(page, 'console-tools');
   equal(said, [], 'errors of the page');

@@ -111,17 +111,6 @@ fn workspace(servers: impl FnOnce(&Folder) -> Value) -> Folder {
 }
 
 #[test]
-fn the_example_is_tried_as_a_newcomer_would() {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/workspace");
-    let folder = Folder::new();
-    for name in ["mcp.json", "servers/almanac.py"] {
-        folder.write(name, fs::read(examples.join(name)).unwrap());
-    }
-    let serving = Serving::start(folder.path());
-    browse("first.mjs", &serving, &json!({}));
-}
-
-#[test]
 fn tools_are_found_tried_and_taken_back() {
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
     let question = json!({ "method": "elicitation/create",

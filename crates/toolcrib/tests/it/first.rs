@@ -8,6 +8,7 @@ mod token;
 mod manual;
 mod packaging;
 mod pages;
+mod newcomer;
 
 use std::{
     fs,

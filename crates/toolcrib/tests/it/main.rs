@@ -21,6 +21,7 @@ mod vectors;
 mod fuzz;
 mod real;
 mod readme;
+mod reference;
 mod serving;
 mod gateway;
 mod guarded;

@@ -2,39 +2,57 @@
 //!
 //! A block marked `console` is a transcript: lines with `$` are run, and what follows must be what
 //! comes out. A block marked `sh` is run and must succeed, unless `<!-- not run: … -->` stands
-//! above it.
+//! above it. What stands under `<!-- client: … -->` is for a program that nobody here wrote (`clients`). Whatever is
+//! not run is at least well-formed (`sound`).
+
+mod clients;
+mod sound;
 
 use std::{
     fs,
     io::{BufRead, BufReader},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use crate::kit::{Folder, run};
 
+/// A piece of code on a page.
 pub(crate) struct Block {
     pub(crate) language: String,
     pub(crate) text: String,
+    /// It cannot be run here, or is run by a test of its own.
     pub(crate) skipped: bool,
     /// The name of the file that it shows, if it says so.
     pub(crate) file: Option<String>,
+    /// Whose it is: a client that nobody here wrote.
+    pub(crate) client: Option<String>,
 }
 
 pub(crate) fn blocks(markdown: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
-    let (mut open, mut above): (Option<Block>, &str) = (None, "");
+    let (mut open, mut above): (Option<(usize, Block)>, &str) = (None, "");
     for line in markdown.lines() {
-        match (line.strip_prefix("```"), &mut open) {
-            (Some(""), block @ Some(_)) => blocks.extend(block.take()),
+        let inner = line.trim_start();
+        match (inner.strip_prefix("```"), &mut open) {
+            (Some(""), block @ Some(_)) => blocks.extend(block.take().map(|it| it.1)),
             (Some(language), None) => {
-                let skipped = above.starts_with("<!-- not run:");
-                let file = above.strip_prefix("<!-- file: ").and_then(|it| it.strip_suffix(" -->"));
+                let said = |what: &str| {
+                    let said =
+                        above.strip_prefix("<!-- ")?.strip_prefix(what)?.strip_prefix(": ")?;
+                    said.strip_suffix(" -->").map(str::to_owned)
+                };
+                let (client, skipped) = (said("client"), said("not run").is_some());
+                let skipped = skipped || client.is_some();
                 let (language, text) = (language.to_owned(), String::new());
-                open = Some(Block { language, text, skipped, file: file.map(str::to_owned) });
+                let block = Block { language, text, skipped, file: said("file"), client };
+                open = Some((line.len() - inner.len(), block));
                 above = "";
             }
-            (_, Some(block)) => block.text.push_str(&format!("{line}\n")),
+            // In a list a block stands further to the right.
+            (_, Some((indent, block))) => {
+                block.text.push_str(&format!("{}\n", line.get(*indent..).unwrap_or_default()));
+            }
             (_, None) if !line.trim().is_empty() => above = line,
             _ => {}
         }
@@ -42,9 +60,32 @@ pub(crate) fn blocks(markdown: &str) -> Vec<Block> {
     blocks
 }
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every page that somebody reads who uses it.
+pub(crate) fn pages() -> Vec<String> {
+    let mut pages = vec!["README.md".to_owned()];
+    for folder in ["docs", "docs/reference", "examples/guide", "examples/guide-servers"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".md") {
+                pages.push(format!("{folder}/{name}"));
+            }
+        }
+    }
+    pages.sort();
+    assert!(25 < pages.len(), "{pages:?}");
+    pages
+}
+
+/// Pages that somebody follows at home; a test of theirs runs them.
+pub(crate) const FOLLOWED: [&str; 3] =
+    ["docs/first-steps.md", "docs/import-and-connect.md", "docs/running.md"];
+
 /// Runs a command line as a user in the repository would, with the binary that was just built.
 fn shell(command: &str) -> crate::kit::Run {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let binary = env!("CARGO_BIN_EXE_toolcrib");
     let command = command.replace("cargo run --release -- ", "toolcrib ");
     let folder = Folder::new();
@@ -54,25 +95,14 @@ fn shell(command: &str) -> crate::kit::Run {
     run(Command::new("bash")
         .args(["-euo", "pipefail", "-c", &command])
         .env("PATH", format!("{}:{path}", folder.path().display()))
-        .current_dir(root))
+        .current_dir(root()))
 }
 
 #[test]
 fn every_command_in_the_readme_runs_and_prints_what_it_says() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut ran = 0;
-    for file in [
-        "README.md",
-        "docs/mcp-json.md",
-        "docs/network-yaml.md",
-        "docs/commands.md",
-        "docs/python-tools.md",
-        "docs/events.md",
-        "docs/context.md",
-        "docs/search.md",
-        "examples/guide/README.md",
-    ] {
-        let markdown = fs::read_to_string(root.join(file)).unwrap();
+    for file in pages().iter().filter(|it| !FOLLOWED.contains(&it.as_str())) {
+        let markdown = fs::read_to_string(root().join(file)).unwrap();
         for block in blocks(&markdown).iter().filter(|it| !it.skipped) {
             match block.language.as_str() {
                 "sh" => {
@@ -86,18 +116,17 @@ fn every_command_in_the_readme_runs_and_prints_what_it_says() {
             }
         }
     }
-    assert!(5 <= ran, "only {ran} commands");
+    assert!(15 <= ran, "only {ran} commands");
 }
 
 /// A gateway is run on a free port, until it has said all that the README says.
 fn serving(file: &str, text: &str) -> usize {
     let (command, expected) = text.trim_start_matches("$ ").split_once('\n').unwrap();
     let command = command.split(" -- ").nth(1).unwrap_or(command);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut child = Command::new(env!("CARGO_BIN_EXE_toolcrib"))
         .args(command.split_whitespace().skip_while(|it| *it == "toolcrib"))
         .args(["--listen", "127.0.0.1:0"])
-        .current_dir(root)
+        .current_dir(root())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

@@ -45,6 +45,11 @@ impl Serving {
         Self { child, address: address.to_owned(), _out: out }
     }
 
+    /// One that runs already.
+    pub(crate) fn already(child: Child, address: String, out: BufReader<ChildStdout>) -> Self {
+        Self { child, address, _out: out }
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());

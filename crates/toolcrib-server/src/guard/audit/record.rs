@@ -8,6 +8,8 @@ use std::net::IpAddr;
 
 use toolcrib_catalogue::Blame;
 
+pub(crate) use crate::words::blame;
+
 /// How much of a text from outside is written.
 pub(crate) const MOST_TEXT: usize = 200;
 
@@ -165,15 +167,6 @@ impl EventRecord<'_> {
             number(out, times);
         }
         out.push(b'}');
-    }
-}
-
-/// Whose fault it was, in a word.
-pub(crate) fn blame(blame: Blame) -> &'static str {
-    match blame {
-        Blame::Caller => "caller",
-        Blame::Upstream => "upstream",
-        Blame::Gateway => "gateway",
     }
 }
 

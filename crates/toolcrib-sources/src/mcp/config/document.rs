@@ -4,11 +4,12 @@ use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use toolcrib_wire::json::{self, Fault, Keys};
 
-use super::{Config, entry, fault::ConfigFault};
+use super::{
+    Config, entry,
+    fault::ConfigFault,
+    keys::{FILE_KEYS, names},
+};
 use crate::mcp::env::Lookup;
-
-/// Keys of the file itself. `inputs` is what VS Code asks its user for, and we cannot.
-const KNOWN: [&str; 4] = ["mcpServers", "servers", "$schema", "inputs"];
 
 /// Reads the text of a file.
 pub(super) fn read(text: &[u8], lookup: Lookup<'_>) -> Config {
@@ -102,6 +103,7 @@ fn servers_of<'a>(root: &Node<'a>, faults: &mut Vec<ConfigFault>) -> Option<Node
         faults.push(fault.hint(r#"write {"mcpServers": {"my-server": {"command": "…"}}}"#));
         return None;
     };
+    let known = names(&FILE_KEYS);
     let mut found: Option<(Cow<'_, str>, Node<'_>)> = None;
     for (key, node) in members {
         let place = node.position();
@@ -123,8 +125,8 @@ fn servers_of<'a>(root: &Node<'a>, faults: &mut Vec<ConfigFault>) -> Option<Node
                 let fault = ConfigFault::of_file("`inputs` are not asked for").at(place).note();
                 faults.push(fault.hint("set environment variables, and write ${NAME}"));
             }
-            key if KNOWN.contains(&key) => {}
-            key => faults.push(unknown_key(key, &KNOWN).at(place)),
+            key if known.contains(&key) => {}
+            key => faults.push(unknown_key(key, &known).at(place)),
         }
     }
     let Some((key, node)) = found else {

@@ -7,50 +7,10 @@ use toolcrib_catalogue::{NameStyle, ToolFilter};
 use super::{
     document::{Node, unknown_key},
     fault::ConfigFault,
+    keys::{ALIASES, OTHERS, SERVER_KEYS, names},
     server::{Isolation, Rate, Secrets, ServerConfig, Transport, read_url},
 };
 use crate::mcp::env::{Filled, Lookup};
-
-const KNOWN: [&str; 25] = [
-    "transport",
-    "type",
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "url",
-    "headers",
-    "ca",
-    "timeout",
-    "handshake_timeout",
-    "sse_read_timeout",
-    "session_timeout",
-    "cache_tools",
-    "disabled",
-    "required",
-    "trust_hints",
-    "include",
-    "exclude",
-    "names",
-    "isolation",
-    "rate",
-    "concurrent",
-    "enabled",
-    "allow_dangerous_env",
-];
-
-/// What other clients write and we have no use for.
-const OTHERS: [&str; 8] =
-    ["autoApprove", "alwaysAllow", "description", "version", "icon", "name", "tags", "gallery"];
-
-/// What other clients call a key of ours.
-const ALIASES: [(&str, &str); 5] = [
-    ("serverUrl", "url"),
-    ("httpUrl", "url"),
-    ("includeTools", "include"),
-    ("excludeTools", "exclude"),
-    ("disabledTools", "exclude"),
-];
 
 const NAME_LIMIT: usize = 128;
 
@@ -101,15 +61,16 @@ struct Entry<'a, 'f> {
 impl<'a> Entry<'a, '_> {
     /// Takes the members in, aliases resolved; tells unknown and repeated ones.
     fn take(&mut self, members: Vec<(Cow<'a, str>, Node<'a>)>) {
+        let known = names(&SERVER_KEYS);
         for (key, node) in members {
             let alias = ALIASES.iter().find(|(from, _)| *from == key);
             let key = alias.map_or(key, |&(_, to)| Cow::Borrowed(to));
             if self.members.iter().any(|(it, _)| *it == key) {
                 self.fail(&node, Some(&key), "the key stands there twice".to_owned());
-            } else if KNOWN.contains(&&*key) {
+            } else if known.contains(&&*key) {
                 self.members.push((key, node));
             } else if !OTHERS.contains(&&*key) {
-                let mut fault = unknown_key(&key, &KNOWN).at(node.position());
+                let mut fault = unknown_key(&key, &known).at(node.position());
                 fault.server = Some(self.server.to_owned());
                 self.faults.push(fault);
             }

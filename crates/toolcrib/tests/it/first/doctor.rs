@@ -132,7 +132,7 @@ fn doctor_tells_of_what_keeps_a_gateway_from_starting() {
     -- external_access: { auth_token_env: NO_SUCH_VARIABLE_HERE }
     error network.yaml: external_access: auth_token_env: the variable `NO_SUCH_VARIABLE_HERE` is not set (set it before `toolcrib serve`, which refuses to start without it)
     -- listen: [
-    error network.yaml:1:9: expected string scalar (put it right; docs/network-yaml.md knows every key)
+    error network.yaml:1:9: expected string scalar (put it right; docs/reference/network-yaml.md knows every key)
     -- listen: 0.0.0.0:0
     error tokens: the address can be reached by others, and there is no token (`toolcrib token new GROUP` makes one; or listen on 127.0.0.1)
     -- listen: 192.0.2.1:8700

@@ -13,7 +13,7 @@ use std::{
 use super::Home;
 use crate::{
     kit::run,
-    readme::{any_python, blocks},
+    readme::{FOLLOWED, any_python, blocks},
 };
 
 struct Reader {
@@ -66,6 +66,7 @@ impl Reader {
 
 /// Follows a page, and says how many commands it had.
 fn follow(page: &'static str) -> usize {
+    assert!(FOLLOWED.contains(&page), "{page}");
     let home = Home::new();
     fs::create_dir(home.folder.file("bin")).unwrap();
     let binary = env!("CARGO_BIN_EXE_toolcrib");
