@@ -89,6 +89,8 @@ pub(crate) struct Looking {
 struct Known {
     given: Arc<Tool>,
     standing: Standing,
+    /// What it means that it is not what its server first listed: it is made out once, and asked for at every build.
+    drift: Option<Change>,
     /// Whether somebody was told what is to be known of it.
     told: bool,
 }
@@ -107,7 +109,7 @@ impl Known {
     fn new(given: &Arc<Tool>, rules: &Rules) -> Self {
         let look = Arc::new(Look::at(given, rules.faulty));
         let standing = Standing { look, held: None, said: Arc::default() };
-        Self { given: Arc::clone(given), standing, told: false }
+        Self { given: Arc::clone(given), standing, drift: None, told: false }
     }
 
     fn is_of(&self, given: &Arc<Tool>) -> bool {
@@ -224,32 +226,36 @@ impl Looking {
         let hashed: Vec<(Arc<Tool>, ToolHash)> =
             known.values().map(|it| (Arc::clone(&it.given), it.standing.look.hash)).collect();
         // A server that has listed nothing yet has not listed for the first time.
-        let changed = if hashed.is_empty() { Vec::new() } else { self.seen.look(&place, &hashed) };
-        let drifted = |name: &str, hash: &ToolHash| {
-            let verdict = pinned.map_or(Verdict::Unpinned, |it| it.verdict(&place, name, hash));
-            match verdict {
-                Verdict::Unpinned => self.seen.verdict(&place, name, hash),
-                pinned => pinned,
-            }
-        };
+        if !hashed.is_empty() {
+            self.seen.look(&place, &hashed);
+        }
         let compared: OnceCell<Vec<Change>> = OnceCell::new();
         for (name, it) in known {
-            let before = match drifted(name, &it.standing.look.hash) {
+            let hash = it.standing.look.hash;
+            let by_lock = pinned.map_or(Verdict::Unpinned, |it| it.verdict(&place, name, &hash));
+            let verdict = match by_lock {
+                Verdict::Unpinned => self.seen.verdict(&place, name, &hash),
+                pinned => pinned,
+            };
+            let before = match verdict {
                 Verdict::Changed { before, .. } => Some(before),
                 Verdict::New => None,
-                Verdict::Same | Verdict::Unpinned if way_differs => Some(it.standing.look.hash),
+                Verdict::Same | Verdict::Unpinned if way_differs => Some(hash),
                 Verdict::Same | Verdict::Unpinned => continue,
             };
+            if by_lock == Verdict::Unpinned && it.drift.is_none() {
+                it.drift = self.seen.change(&place, &it.given, &hash);
+            }
             let changes = compared.get_or_init(|| {
                 let now =
                     Now { place: place.clone(), way: way.cloned(), tools: Some(&listing.tools) };
-                let mut all = rules.lock.as_ref().map_or_else(Vec::new, |it| compare(it, &[now]));
-                all.extend(changed.iter().cloned());
-                all
+                rules.lock.as_ref().map_or_else(Vec::new, |it| compare(it, &[now]))
             });
             let about = |change: &&Change| change.tool.as_deref() == Some(name.as_str());
             let of_way = |change: &&Change| change.kind == ChangeKind::ChangedWay;
-            let change = changes.iter().find(about).or_else(|| changes.iter().find(of_way));
+            let drift = it.drift.as_ref().filter(|_| by_lock == Verdict::Unpinned);
+            let change = changes.iter().find(about).or(drift);
+            let change = change.or_else(|| changes.iter().find(of_way));
             let cause = change
                 .map_or_else(|| "it is not what it was".to_owned(), |it| it.problem().message);
             if rules.pins == Pins::Hold {
@@ -261,7 +267,7 @@ impl Looking {
                 it.standing.held = Some(Held::Back(told));
             }
             if !it.told {
-                let kind = NoticedKind::Drift { before, now: it.standing.look.hash };
+                let kind = NoticedKind::Drift { before, now: hash };
                 found.push(Noticed::of(&place, name, kind, cause, rules.pins == Pins::Hold));
             }
         }
