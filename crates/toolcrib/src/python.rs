@@ -10,7 +10,7 @@ use serde_json::Value;
 use toolcrib_catalogue::{Json, Problem, nearest};
 use toolcrib_sources::{
     mcp::{ClientOptions, Filled, Lookup, is_written_secret, read_duration},
-    python::{ModSettings, SchemaMode, Settings},
+    python::{ModSettings, Sandbox, SchemaMode, Settings},
 };
 use toolcrib_wire::text::Masker;
 

@@ -59,6 +59,8 @@ pub(crate) struct Noticed {
 pub(crate) enum NoticedKind {
     /// It is another than was accepted.
     Drift { before: Option<ToolHash>, now: ToolHash },
+    /// Its server is started or reached in another way than was accepted; no tool is meant.
+    Way { before: Option<ToolHash>, now: ToolHash },
     /// It looks poisoned.
     Poison,
     /// Its schema is at fault.
@@ -83,6 +85,8 @@ pub(crate) struct Looking {
     beside: HashMap<(usize, String), String>,
     /// Whose names others had already, the last time.
     clashed: HashSet<(usize, String)>,
+    /// Of which servers it was said that they are started otherwise, and how they are.
+    otherwise: HashMap<Place, ToolHash>,
 }
 
 #[derive(Debug)]
@@ -122,6 +126,7 @@ impl Looking {
     pub(crate) fn forget(&mut self) {
         self.known.clear();
         self.beside.clear();
+        self.otherwise.clear();
     }
 
     /// Looks at what is listed, and puts the tools as they go on in place of those that came.
@@ -220,9 +225,9 @@ impl Looking {
         found: &mut Notices,
     ) {
         let place = Place::of(&listing.origin);
-        let way_differs = pinned.zip(way).is_some_and(|(it, way)| {
-            matches!(it.verdict_on_way(&place, way), Verdict::Changed { .. })
-        });
+        let by_way = pinned.zip(way).map(|(it, way)| (way, it.verdict_on_way(&place, way)));
+        let way_differs = matches!(by_way, Some((_, Verdict::Changed { .. })));
+        self.tell_way(&place, by_way, rules, found);
         let hashed: Vec<(Arc<Tool>, ToolHash)> =
             known.values().map(|it| (Arc::clone(&it.given), it.standing.look.hash)).collect();
         // A server that has listed nothing yet has not listed for the first time.
@@ -271,6 +276,34 @@ impl Looking {
                 found.push(Noticed::of(&place, name, kind, cause, rules.pins == Pins::Hold));
             }
         }
+    }
+
+    /// Says of a server that it is started otherwise, also where it is not started for that and lists nothing.
+    fn tell_way(
+        &mut self,
+        place: &Place,
+        found: Option<(&Way, Verdict)>,
+        rules: &Rules,
+        notices: &mut Notices,
+    ) {
+        let (way, before) = match found {
+            Some((way, Verdict::Changed { before, .. })) => (way, Some(before)),
+            Some((way, Verdict::New)) => (way, None),
+            _ => return drop(self.otherwise.remove(place)),
+        };
+        let now = way.hash();
+        if self.otherwise.insert(place.clone(), now) == Some(now) {
+            return;
+        }
+        let here = Now { place: place.clone(), way: Some(way.clone()), tools: None };
+        let changes = rules.lock.as_ref().map_or_else(Vec::new, |it| compare(it, &[here]));
+        let change = changes.iter().find(|it| it.kind == ChangeKind::ChangedWay);
+        let message = change.map_or_else(
+            || "toolcrib.lock cannot be read in full, and may have accepted another".to_owned(),
+            |it| it.problem().message,
+        );
+        let (kind, held) = (NoticedKind::Way { before, now }, rules.pins == Pins::Hold);
+        notices.push(Noticed::of(place, "", kind, message, held));
     }
 
     /// Finds definitions that look poisoned, by themselves and beside those of other servers.
