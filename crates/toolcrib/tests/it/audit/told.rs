@@ -176,10 +176,11 @@ fn the_tail_goes_on_with_what_comes() {
 /// What is refused before anything is looked up is told by the name that was called.
 #[test]
 fn a_call_that_is_refused_early_is_on_record_under_its_name() {
-    let folder = workspace(&RULES.replace(
-        "excluded_tools: ['*__hidden']",
-        "excluded_tools: ['*__hidden'], view: search",
-    ));
+    let folder =
+        workspace(&RULES.replace(
+            "excluded_tools: ['*__hidden']",
+            "excluded_tools: ['*__hidden'], view: search",
+        ));
     let serving = Serving::start(folder.path());
     let client = Client::new(&serving, Some("SECRET_TOKEN_A"));
     let list = client.ask("tools/call", &json!({ "name": "mcp__s__echo", "arguments": [1] }));

@@ -125,7 +125,8 @@ fn fuzz_schemas() {
 fn look_at(schema: &Json, is_at_fault: bool) {
     let text = schema.as_str();
     let raw = format!(r#"{{"name":"t","inputSchema":{text},"outputSchema":{text}}}"#);
-    let Ok(tool) = Json::parse(raw).map_err(drop).and_then(|it| Tool::read(it).map_err(drop)) else {
+    let Ok(tool) = Json::parse(raw).map_err(drop).and_then(|it| Tool::read(it).map_err(drop))
+    else {
         return;
     };
     let tool = Arc::new(tool);

@@ -254,7 +254,9 @@ fn e11_references_in_a_circle_end_and_trees_are_checked() {
     let nested =
         |last: Value| (0..100).fold(json!({ "v": last }), |inner, _| json!({ "next": inner }));
     let ten = Duration::from_millis(10);
-    for schema in [round("#/$defs/a", "#/$defs/b"), round("#/$defs/b", "#/$defs/a"), json!({ "$ref": "#" })] {
+    for schema in
+        [round("#/$defs/a", "#/$defs/b"), round("#/$defs/b", "#/$defs/a"), json!({ "$ref": "#" })]
+    {
         assert!(looked(&schema, ten).input.fault().is_some(), "{schema}");
     }
     assert_eq!(checked(&tree, &nested(json!(1)), ten), None);
