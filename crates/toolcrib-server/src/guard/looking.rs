@@ -289,7 +289,10 @@ impl Looking {
         let (way, before) = match found {
             Some((way, Verdict::Changed { before, .. })) => (way, Some(before)),
             Some((way, Verdict::New)) => (way, None),
-            _ => return drop(self.otherwise.remove(place)),
+            _ => {
+                self.otherwise.remove(place);
+                return;
+            }
         };
         let now = way.hash();
         if self.otherwise.insert(place.clone(), now) == Some(now) {

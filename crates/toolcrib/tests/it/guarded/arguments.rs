@@ -83,7 +83,7 @@ fn every_fault_is_named_with_its_place_and_what_was_expected() {
     check(
         &client,
         &json!({ "query": "a", "evil": null }),
-        "The arguments do not fit: there is no `evil`",
+        "The arguments do not fit: there is no `evil`, only `filter`, `limit`, `mail`, `order`, `query`, `tags`",
     );
     assert_eq!(world.calls(), 0, "nothing may reach the server");
     // What need not be said may be said to be nothing, and goes on as it was said.
