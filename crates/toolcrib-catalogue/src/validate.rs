@@ -123,6 +123,32 @@ impl Validator {
         &self.0.unchecked
     }
 
+    /// Whether the schema names this property of the value itself, in any of its parts.
+    ///
+    /// ```
+    /// use toolcrib_catalogue::{Formats, Json, Validator};
+    ///
+    /// let schema = Json::parse(r#"{"allOf":[{"properties":{"limit":{}}}],"additionalProperties":{}}"#)?;
+    /// let validator = Validator::read(&schema, Formats::Asserted)?;
+    /// assert!(validator.declares("limit") && !validator.declares("offset"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn declares(&self, name: &str) -> bool {
+        let mut seen = vec![false; self.0.rules.len()];
+        let mut open = vec![0];
+        while let Some(id) = open.pop() {
+            let rule = self.0.rule(id);
+            if std::mem::replace(&mut seen[id as usize], true) {
+                continue;
+            }
+            if rule.objects.as_ref().is_some_and(|it| it.properties.contains_key(name)) {
+                return true;
+            }
+            open.extend(rule.beside());
+        }
+        false
+    }
+
     /// Holds the arguments of a call against the schema, as they are sent on.
     pub fn check(&self, arguments: &Json) -> Result<(), Faults> {
         self.check_text(arguments.as_str(), ARGUMENTS)

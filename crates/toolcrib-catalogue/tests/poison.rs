@@ -163,6 +163,7 @@ fn good_definitions_are_let_be() {
 fn real_definitions_are_let_be() {
     let Some(installed) = std::env::var_os("TOOLCRIB_TOOLS").map(PathBuf::from) else {
         println!("NOT RUN: no real servers; ./scripts/test installs them and sets TOOLCRIB_TOOLS");
+        assert!(std::env::var_os("TOOLCRIB_FULL").is_none(), "a full run leaves nothing out");
         return;
     };
     let node = |name: &str| {

@@ -16,6 +16,8 @@ const FULL: usize = 1_000_000;
 /// Values for each schema.
 const VALUES: usize = 10;
 const LONGEST: Duration = Duration::from_millis(50);
+/// A schema is read once for all calls, and patterns are made ready then, here by an engine that is not optimized.
+const READING: Duration = Duration::from_millis(200);
 const GROWTH: usize = 64 * 1024 * 1024;
 
 /// SplitMix64: the same pairs in every run.
@@ -172,9 +174,12 @@ fn large(dice: &mut Dice) -> String {
 fn no_pair_panics_takes_long_or_leaves_anything_behind() {
     let pairs = if std::env::var_os("TOOLCRIB_FULL").is_some() { FULL } else { QUICK };
     let mut dice = Dice(7);
-    let (mut read, mut fitting, mut longest, mut slowest) = (0, 0, Duration::ZERO, Duration::ZERO);
+    let (mut longest, mut slowest) = (Duration::ZERO, Duration::ZERO);
+    let (mut made, mut read, mut checked, mut fitting) = (0, 0, 0, 0);
     let before = resident();
-    for number in 0..pairs / VALUES {
+    // Only a value that met its schema is a pair.
+    while checked < pairs {
+        made += 1;
         let base = schema(&mut dice, 4);
         let (p, q) = (schema(&mut dice, 3), schema(&mut dice, 3));
         let text = match base.strip_prefix('{') {
@@ -184,11 +189,13 @@ fn no_pair_panics_takes_long_or_leaves_anything_behind() {
         };
         let json = Json::parse(text.clone()).unwrap();
         let (validator, time) = timed(|| Validator::read(&json, Formats::Asserted));
+        assert!(time <= READING, "read in {time:?}\n{text}");
         slowest = slowest.max(time);
+        assert!(made < pairs, "hardly any schema can be read: {read} of {made}");
         let Ok(validator) = validator else { continue };
         read += 1;
         // Theirs is slow to build; what it agrees on is seen in a part of the pairs.
-        let theirs = (number % 4 == 0).then(|| {
+        let theirs = (read % 4 == 1).then(|| {
             let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012);
             let schema = serde_json::from_str(&text).unwrap();
             options.should_validate_formats(true).build(&schema).unwrap()
@@ -210,14 +217,15 @@ fn no_pair_panics_takes_long_or_leaves_anything_behind() {
                 assert_eq!(found.is_ok(), theirs.is_valid(&value), "{text}\n{value}\n{found:?}");
             }
             validator.repair(&given);
+            checked += 1;
         }
     }
     let growth = resident().saturating_sub(before);
     eprintln!(
-        "{pairs} pairs, {read} schemas read, {fitting} values fit; longest check {longest:?}, longest reading {slowest:?}, growth {} KiB",
+        "{checked} pairs checked, {read} of {made} schemas read, {fitting} values fit; longest check {longest:?}, longest reading {slowest:?}, growth {} KiB",
         growth / 1024
     );
-    assert!(read > pairs / VALUES / 2 && fitting > pairs / 10, "the pairs say too little");
+    assert!(read > made / 2 && fitting > pairs / 10, "the pairs say too little");
     assert!(growth <= GROWTH, "{growth}");
 }
 

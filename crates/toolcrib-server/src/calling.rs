@@ -84,10 +84,11 @@ async fn begun(
     let name = name.ok_or_else(|| invalid("`name` is required"))?;
     let name = string(&params[name]).ok_or_else(|| invalid("`name` must be a string"))?;
     let name = name.into_owned();
+    // Whatever becomes of it now, it is told what was called.
+    telling.calls(&name, &params, arguments.clone());
     let snapshot = gateway.snapshot();
     // One call may make many; each is asked anew whether it may be made.
     if snapshot.access.has_expelled(&asked.caller) {
-        telling.calls(&name, &params, arguments);
         telling.story.refused("access", Ended::Expelled, Blame::Caller);
         return Err(expelled());
     }
@@ -100,20 +101,17 @@ async fn begun(
     if called.name == built_in::CALL_TOOL && snapshot.has_built_in(&asked.caller, &called.name) {
         match admit_alone(&snapshot, &called.name, &mut telling.story) {
             Ok(admitted) => permit = Some(admitted),
-            Err(refusal) => {
-                telling.calls(&called.name, &called.params, called.arguments.clone());
-                return Ok(own(refusal, asked.era));
-            }
+            Err(refusal) => return Ok(own(refusal, asked.era)),
         }
         match built_in::search::inner(&called.params) {
             Ok((name, params)) => {
                 let arguments = member(&params, "arguments");
+                telling.calls(&name, &params, arguments.clone());
                 called = Called { name, params, arguments, through: true };
             }
             Err(cause) => return Ok(own(built_in::refusal(&cause), asked.era)),
         }
     }
-    telling.calls(&called.name, &called.params, called.arguments.clone());
     // What tools call among each other no model sees.
     let recording = gateway.recording().filter(|_| asked.depth == 0);
     let record = recording.map(|it| {

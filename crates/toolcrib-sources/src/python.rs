@@ -47,7 +47,7 @@ pub struct Settings {
     /// How long a call may take, where the tool does not say.
     pub timeout: Duration,
     /// Whether tools reach only what they need.
-    pub sandbox: bool,
+    pub sandbox: Sandbox,
     /// The largest result.
     pub max_result: usize,
     /// The whole environment of the processes.
@@ -60,6 +60,18 @@ pub struct Settings {
     pub install_env: Vec<(String, String)>,
     /// What is wrong with the settings themselves.
     pub problems: Vec<Problem>,
+}
+
+/// What tools are kept from, by the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sandbox {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Files that they do not need, and the network. Where the kernel cannot do both, no tool is run.
+    On,
+    /// Files that they do not need; the network only where the kernel can do that too.
+    Files,
 }
 
 /// What schemas say of parameters.
@@ -91,7 +103,7 @@ impl Settings {
             interpreters: vec![PathBuf::from("python3")],
             workers: 2,
             schema: SchemaMode::Seed,
-            sandbox: false,
+            sandbox: Sandbox::Off,
             memory: Some(1 << 30),
             cpu: None,
             timeout: Duration::from_secs(30),

@@ -11,7 +11,7 @@ use serde_json::Value;
 use toolcrib_catalogue::{Json, Problem, nearest};
 use toolcrib_sources::{
     mcp::{ClientOptions, Filled, Lookup, is_written_secret, read_duration},
-    python::{ModSettings, SchemaMode, Settings},
+    python::{ModSettings, Sandbox, SchemaMode, Settings},
 };
 use toolcrib_wire::text::Masker;
 
@@ -156,10 +156,11 @@ pub(crate) fn resolve(
     }
     match &written.sandbox {
         None | Some(Value::Bool(false)) => {}
-        Some(Value::Bool(true)) => settings.sandbox = true,
-        Some(word) if word == "on" => settings.sandbox = true,
+        Some(Value::Bool(true)) => settings.sandbox = Sandbox::On,
+        Some(word) if word == "on" => settings.sandbox = Sandbox::On,
+        Some(word) if word == "files" => settings.sandbox = Sandbox::Files,
         Some(word) if word == "off" => {}
-        Some(_) => return refuse("sandbox", "it is on or off"),
+        Some(_) => return refuse("sandbox", "it is on, files or off"),
     }
     for key in written.other.keys() {
         let problem = Problem::new("network.yaml: python", format!("unknown key `{key}`"));

@@ -61,8 +61,12 @@ impl Tokens {
     /// Reads those of a workspace; none where none were made. What cannot be read is said, and lets nobody in.
     pub fn read(workspace: &Path) -> Result<Self, String> {
         let path = workspace.join(TOKENS_FILE);
+        let is_none = |it: &io::Error| {
+            // Where the folder is no folder there is no file in it either.
+            matches!(it.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        };
         match fs::metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if is_none(&error) => return Ok(Self::default()),
             Err(error) => return Err(error.to_string()),
             Ok(it) if !it.is_file() => return Err("it is not a file".to_owned()),
             Ok(it) if MAX_FILE < it.len() => return Err(format!("it has {} bytes", it.len())),

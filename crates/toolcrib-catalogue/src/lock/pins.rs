@@ -164,6 +164,17 @@ impl Seen {
         }
     }
 
+    /// What it means that a tool is not what it first was; nothing where it is. [`Seen::look`] tells it once, and this
+    /// as often as somebody asks.
+    pub fn change(&self, place: &Place, tool: &Tool, now: &ToolHash) -> Option<Change> {
+        let seen = self.sources.get(place)?.get(tool.name.as_str());
+        match (self.verdict(place, &tool.name, now), seen) {
+            (Verdict::Changed { .. }, Some(before)) => Some(before.changed(place, tool, now)),
+            (Verdict::New, _) => Some(Change::new_tool(place, tool, *now)),
+            _ => None,
+        }
+    }
+
     /// Forgets a source, since it was configured anew or somebody accepted what it has become. Its next
     /// list is a first one.
     pub fn forget(&mut self, place: &Place) {
@@ -185,11 +196,15 @@ impl SeenTool {
         if self.hash == *hash {
             return None;
         }
+        Some(self.changed(place, tool, hash))
+    }
+
+    fn changed(&self, place: &Place, tool: &Tool, hash: &ToolHash) -> Change {
         let before = match &self.tool {
             Some(before) => ToolPin::new(before),
             None => ToolPin { hash: self.hash, definition: None },
         };
-        Some(Change::changed_tool(place, &before, tool, *hash))
+        Change::changed_tool(place, &before, tool, *hash)
     }
 }
 

@@ -74,6 +74,12 @@ impl Faults {
         Told { faults: &Self { list, ..*self }, by_parent: true }.to_string()
     }
 
+    /// What is said of arguments whose check did not come to its end: nothing is known of them, and so they do not fit.
+    pub fn unknown() -> Self {
+        let said = "the check itself failed, and nothing is let through unchecked".to_owned();
+        Self::single(super::ARGUMENTS, "check", said)
+    }
+
     pub(super) fn single(subject: &'static str, keyword: &'static str, said: String) -> Self {
         let fault = Fault {
             path: String::new(),
@@ -137,7 +143,7 @@ impl Fault {
     /// The fault after the pointer to its place, for those who put the value into another one.
     pub(super) fn placed(&self) -> String {
         let said = match self.keyword {
-            "json" | "budget" => self.expected.clone(),
+            "json" | "budget" | "check" => self.expected.clone(),
             "required" | "dependentRequired" => format!("is missing ({})", self.keyword),
             "additionalProperties" | "unevaluatedProperties" => {
                 format!("is not known ({}){}", self.keyword, self.expected)
@@ -182,7 +188,7 @@ impl Fault {
         let place = self.place(subject);
         let nearest = self.nearest.as_deref();
         match (self.keyword, nearest) {
-            ("json" | "budget", _) => f.write_str(&self.expected),
+            ("json" | "budget" | "check", _) => f.write_str(&self.expected),
             ("propertyNames", _) => {
                 write!(f, "the name {place} must {} (propertyNames)", self.expected)
             }

@@ -229,7 +229,8 @@ fn aged(result: Bytes, how: &str, age: u64) -> Bytes {
     [&result[..end], meta.as_bytes()].concat().into()
 }
 
-/// Counts a call that is refused for what it is: whoever sends nonsense uses up what the group may send.
+/// Counts a call that is not made, since it is refused for what it is or was made before: whoever sends nonsense uses up
+/// what the group may send.
 pub(super) fn count_refused(
     asked: &Asked<'_>,
     snapshot: &Snapshot,

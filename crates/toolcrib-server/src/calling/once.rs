@@ -10,7 +10,7 @@ use toolcrib_catalogue::{Blame, lock};
 use toolcrib_wire::{Era, RpcError, json::member};
 
 use super::{
-    making::{Made, Making, make},
+    making::{Made, Making, count_refused, make},
     own, told,
 };
 use crate::{
@@ -47,7 +47,13 @@ pub(super) async fn make_once(
     let known = gateway.repeats.find(&asked.caller, &key, (what, size)).await;
     let claim = match known {
         Known::First(claim) => claim,
-        known => return again(known, &making.name, asked.era, story),
+        known => {
+            // It costs no server anything, and still whoever sends it again and again keeps us busy.
+            if let Err(refusal) = count_refused(&asked, &making.snapshot, &making.name, story) {
+                return Ok(own(refusal, asked.era));
+            }
+            return again(known, &making.name, asked.era, story);
+        }
     };
     making.once = Some((key.clone(), repeats::once(&asked.caller, &key, &making.name)));
     make_apart(gateway, asked.owned(), making, claim, telling).await

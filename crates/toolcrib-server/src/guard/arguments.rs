@@ -4,7 +4,8 @@ use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use toolcrib_catalogue::{Checked, Faults, Json, Look};
+use tokio::task::JoinError;
+use toolcrib_catalogue::{Checked, Faults, Json, Look, Validator};
 use toolcrib_wire::json::members;
 
 /// Larger arguments are checked elsewhere, so that nobody waits for it who did not send them.
@@ -22,10 +23,15 @@ pub(crate) async fn checked(
         return check(look, params, at, repairs);
     }
     let look = Arc::clone(look);
-    let kept = params.clone();
-    let checked = tokio::task::spawn_blocking(move || check(&look, params, at, repairs)).await;
-    // A check cannot panic; if it did, the tool's own checks would be the next to look.
-    checked.unwrap_or(Ok(kept))
+    finished(tokio::task::spawn_blocking(move || check(&look, params, at, repairs)).await)
+}
+
+/// What a check elsewhere found. One that did not come to its end, which none should do, lets nothing through.
+fn finished(checked: Result<Result<Bytes, Faults>, JoinError>) -> Result<Bytes, Faults> {
+    checked.unwrap_or_else(|ended| {
+        tracing::error!("a check of arguments did not come to its end: {ended}");
+        Err(Faults::unknown())
+    })
 }
 
 fn check(
@@ -45,7 +51,7 @@ fn check(
         Err(faults) => faults,
     };
     // Many clients say `null` where they mean nothing, and the official tests take that for right.
-    if let Some(rest) = without_nulls(&arguments)
+    if let Some(rest) = without_nulls(&arguments, validator)
         && validator.check(&rest).is_ok()
     {
         return Ok(params);
@@ -56,16 +62,18 @@ fn check(
     Ok([&params[..at.start], repaired.as_bytes(), &params[at.end..]].concat().into())
 }
 
-/// The arguments without those that are `null`, if there are any.
-fn without_nulls(arguments: &Json) -> Option<Json> {
+/// The arguments without those that are `null`, if there are any. What the schema does not name stays: it would reach the
+/// tool, which nobody has said may have it. What is required stays out, and is missed then.
+fn without_nulls(arguments: &Json, validator: &Validator) -> Option<Json> {
     let text = arguments.as_bytes();
     let all = members(text);
-    let given = |at: &Range<usize>| &text[at.clone()] != b"null";
-    if all.iter().all(|(_, at)| given(at)) {
+    let given =
+        |key: &str, at: &Range<usize>| &text[at.clone()] != b"null" || !validator.declares(key);
+    if all.iter().all(|(key, at)| given(key, at)) {
         return None;
     }
     let mut rest = b"{".to_vec();
-    for (key, at) in all.into_iter().filter(|(_, at)| given(at)) {
+    for (key, at) in all.into_iter().filter(|(key, at)| given(key, at)) {
         if rest.len() > 1 {
             rest.push(b',');
         }
@@ -99,4 +107,47 @@ pub(crate) fn refusal(tool: &str, faults: &Faults) -> Bytes {
         "_meta": { "toolcrib/blame": "caller", "toolcrib/faults": list },
     });
     result.to_string().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: &str = r##"{"type":"object","properties":{"query":{"type":"string"}},"required":["query"],
+        "allOf":[{"$ref":"#/$defs/page"}],"unevaluatedProperties":false,
+        "$defs":{"page":{"properties":{"limit":{"type":"integer"}}}}}"##;
+
+    fn checked_by(schema: &str, arguments: &str) -> Result<Bytes, Faults> {
+        let raw = format!(r#"{{"name":"find","inputSchema":{schema}}}"#);
+        let tool = toolcrib_catalogue::Tool::read(Json::parse(raw).unwrap()).unwrap();
+        let look = Look::at(&Arc::new(tool), toolcrib_catalogue::OnFault::Refuse);
+        assert!(matches!(look.input, Checked::Strict(_)), "{:?}", look.input);
+        let params = Bytes::from(arguments.to_owned());
+        let all = 0..params.len();
+        check(&look, params, Some(all), false)
+    }
+
+    #[test]
+    fn nothing_may_be_said_of_what_is_named_and_need_not_be_there() {
+        for fits in [r#"{"query":"a","limit":null}"#, r#"{"limit":null,"query":"a"}"#] {
+            assert_eq!(checked_by(SCHEMA, fits).unwrap(), fits);
+        }
+        for misfit in [
+            r#"{"query":"a","evil":null}"#,
+            r#"{"query":"a","limit":null,"evil":null}"#,
+            r#"{"query":null}"#,
+            r#"{"query":"a","Limit":null}"#,
+        ] {
+            assert!(checked_by(SCHEMA, misfit).is_err(), "{misfit}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_check_that_falls_lets_nothing_through() {
+        let fell = tokio::task::spawn_blocking(|| panic!("on purpose")).await;
+        let faults = finished(fell).unwrap_err();
+        let said = "The arguments do not fit: the check itself failed, and nothing is let through unchecked";
+        assert_eq!((faults.to_string(), faults.discreet()), (said.to_owned(), said.to_owned()));
+        assert_eq!(faults.list()[0].keyword, "check");
+    }
 }

@@ -60,6 +60,8 @@ pub(crate) struct Noticed {
 pub(crate) enum NoticedKind {
     /// It is another than was accepted.
     Drift { before: Option<ToolHash>, now: ToolHash },
+    /// Its server is started or reached in another way than was accepted; no tool is meant.
+    Way { before: Option<ToolHash>, now: ToolHash },
     /// It looks poisoned.
     Poison,
     /// Its schema is at fault.
@@ -86,12 +88,16 @@ pub(crate) struct Looking {
     clashed: HashSet<(usize, String)>,
     /// Whose listings these are, and how each was started or reached.
     order: Vec<(Origin, Option<Way>)>,
+    /// Of which servers it was said that they are started otherwise, and how they are.
+    otherwise: HashMap<Place, ToolHash>,
 }
 
 #[derive(Debug)]
 struct Known {
     given: Arc<Tool>,
     standing: Standing,
+    /// What it means that it is not what its server first listed: it is made out once, and asked for at every build.
+    drift: Option<Change>,
     /// Whether somebody was told what is to be known of it.
     told: bool,
 }
@@ -110,7 +116,7 @@ impl Known {
     fn new(given: &Arc<Tool>, rules: &Rules) -> Self {
         let look = Arc::new(Look::at(given, rules.faulty));
         let standing = Standing { look, held: None, said: Arc::default() };
-        Self { given: Arc::clone(given), standing, told: false }
+        Self { given: Arc::clone(given), standing, drift: None, told: false }
     }
 
     fn is_of(&self, given: &Arc<Tool>) -> bool {
@@ -123,6 +129,7 @@ impl Looking {
     pub(crate) fn forget(&mut self) {
         self.known.clear();
         self.beside.clear();
+        self.otherwise.clear();
     }
 
     /// The listings that follow are of these sources. What is known of one that is there no longer, or is started
@@ -244,38 +251,42 @@ impl Looking {
         found: &mut Notices,
     ) {
         let place = Place::of(&listing.origin);
-        let way_differs = pinned.zip(way).is_some_and(|(it, way)| {
-            matches!(it.verdict_on_way(&place, way), Verdict::Changed { .. })
-        });
+        let by_way = pinned.zip(way).map(|(it, way)| (way, it.verdict_on_way(&place, way)));
+        let way_differs = matches!(by_way, Some((_, Verdict::Changed { .. })));
+        self.tell_way(&place, by_way, rules, found);
         let hashed: Vec<(Arc<Tool>, ToolHash)> =
             known.values().map(|it| (Arc::clone(&it.given), it.standing.look.hash)).collect();
         // A server that has listed nothing yet has not listed for the first time.
-        let changed = if hashed.is_empty() { Vec::new() } else { self.seen.look(&place, &hashed) };
-        let drifted = |name: &str, hash: &ToolHash| {
-            let verdict = pinned.map_or(Verdict::Unpinned, |it| it.verdict(&place, name, hash));
-            match verdict {
-                Verdict::Unpinned => self.seen.verdict(&place, name, hash),
-                pinned => pinned,
-            }
-        };
+        if !hashed.is_empty() {
+            self.seen.look(&place, &hashed);
+        }
         let compared: OnceCell<Vec<Change>> = OnceCell::new();
         for (name, it) in known {
-            let before = match drifted(name, &it.standing.look.hash) {
+            let hash = it.standing.look.hash;
+            let by_lock = pinned.map_or(Verdict::Unpinned, |it| it.verdict(&place, name, &hash));
+            let verdict = match by_lock {
+                Verdict::Unpinned => self.seen.verdict(&place, name, &hash),
+                pinned => pinned,
+            };
+            let before = match verdict {
                 Verdict::Changed { before, .. } => Some(before),
                 Verdict::New => None,
-                Verdict::Same | Verdict::Unpinned if way_differs => Some(it.standing.look.hash),
+                Verdict::Same | Verdict::Unpinned if way_differs => Some(hash),
                 Verdict::Same | Verdict::Unpinned => continue,
             };
+            if by_lock == Verdict::Unpinned && it.drift.is_none() {
+                it.drift = self.seen.change(&place, &it.given, &hash);
+            }
             let changes = compared.get_or_init(|| {
                 let now =
                     Now { place: place.clone(), way: way.cloned(), tools: Some(&listing.tools) };
-                let mut all = rules.lock.as_ref().map_or_else(Vec::new, |it| compare(it, &[now]));
-                all.extend(changed.iter().cloned());
-                all
+                rules.lock.as_ref().map_or_else(Vec::new, |it| compare(it, &[now]))
             });
             let about = |change: &&Change| change.tool.as_deref() == Some(name.as_str());
             let of_way = |change: &&Change| change.kind == ChangeKind::ChangedWay;
-            let change = changes.iter().find(about).or_else(|| changes.iter().find(of_way));
+            let drift = it.drift.as_ref().filter(|_| by_lock == Verdict::Unpinned);
+            let change = changes.iter().find(about).or(drift);
+            let change = change.or_else(|| changes.iter().find(of_way));
             let cause = change
                 .map_or_else(|| "it is not what it was".to_owned(), |it| it.problem().message);
             if rules.pins == Pins::Hold {
@@ -287,10 +298,41 @@ impl Looking {
                 it.standing.held = Some(Held::Back(told));
             }
             if !it.told {
-                let kind = NoticedKind::Drift { before, now: it.standing.look.hash };
+                let kind = NoticedKind::Drift { before, now: hash };
                 found.push(Noticed::of(&place, name, kind, cause, rules.pins == Pins::Hold));
             }
         }
+    }
+
+    /// Says of a server that it is started otherwise, also where it is not started for that and lists nothing.
+    fn tell_way(
+        &mut self,
+        place: &Place,
+        found: Option<(&Way, Verdict)>,
+        rules: &Rules,
+        notices: &mut Notices,
+    ) {
+        let (way, before) = match found {
+            Some((way, Verdict::Changed { before, .. })) => (way, Some(before)),
+            Some((way, Verdict::New)) => (way, None),
+            _ => {
+                self.otherwise.remove(place);
+                return;
+            }
+        };
+        let now = way.hash();
+        if self.otherwise.insert(place.clone(), now) == Some(now) {
+            return;
+        }
+        let here = Now { place: place.clone(), way: Some(way.clone()), tools: None };
+        let changes = rules.lock.as_ref().map_or_else(Vec::new, |it| compare(it, &[here]));
+        let change = changes.iter().find(|it| it.kind == ChangeKind::ChangedWay);
+        let message = change.map_or_else(
+            || "toolcrib.lock cannot be read in full, and may have accepted another".to_owned(),
+            |it| it.problem().message,
+        );
+        let (kind, held) = (NoticedKind::Way { before, now }, rules.pins == Pins::Hold);
+        notices.push(Noticed::of(place, "", kind, message, held));
     }
 
     /// Finds definitions that look poisoned, by themselves and beside those of other servers.

@@ -43,8 +43,8 @@ pub fn remarks(listings: &[Listing], ways: &[Option<&Way>], rules: &Rules) -> Ve
             NoticedKind::Drift { .. } => About::Drift,
             NoticedKind::Poison => About::Poison,
             NoticedKind::Schema => About::Schema,
-            // Names are the catalogue's own business.
-            NoticedKind::Clash => return None,
+            // Names are the catalogue's own business, and how servers are started is no tool's.
+            NoticedKind::Clash | NoticedKind::Way { .. } => return None,
         };
         let listing = places.iter().position(|place| *place == it.place)?;
         Some(Remark { listing, tool: it.tool, about, message: it.message, held: it.held })

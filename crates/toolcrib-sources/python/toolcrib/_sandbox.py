@@ -3,6 +3,8 @@
 It reads the interpreter, the system's programs and libraries, and the workspace but for `.toolcrib/`; it writes in a
 temporary folder of its own; it makes no TCP connection and listens on no port. Programs that it starts are held to the
 same, and nothing gives it back. The calls are made by ctypes: the interpreter has no words for them.
+
+A kernel before Linux 6.7 knows of files alone. There nothing is run, unless `sandbox: files` says that this will do.
 """
 
 import ctypes
@@ -34,17 +36,12 @@ class _Beneath(ctypes.Structure):
     _fields_ = [("access", ctypes.c_uint64), ("folder", ctypes.c_int32)]
 
 
-def restrict(workspace, temporary):
-    """Takes everything away but what is allowed, for good. `temporary` is a folder that may be written."""
+def restrict(workspace, temporary, network=True):
+    """Takes everything away but what is allowed, for good. `temporary` is a folder that may be written. Without
+    `network`, connections are taken away only where the kernel knows how."""
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
-    if version < 1:
-        raise NoSandbox("this kernel has no Landlock, or it is switched off")
-    everything = (1 << 13) - 1
-    for since, right in ((2, 13), (3, 14), (5, 15)):
-        everything |= (1 << right) if version >= since else 0
-    rules = _Ruleset(everything, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
-    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    everything, rules, size = _rights(version, network)
     ruleset = libc.syscall(_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
     if ruleset < 0:
         raise NoSandbox(f"the kernel refuses: {os.strerror(ctypes.get_errno())}")
@@ -56,6 +53,22 @@ def restrict(workspace, temporary):
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0 or libc.syscall(_RESTRICT, ruleset, ctypes.c_uint32(0)) != 0:
         raise NoSandbox(f"the kernel refuses: {os.strerror(ctypes.get_errno())}")
     os.close(ruleset)
+
+
+def _rights(version, network):
+    """All rights to files, what is taken away, and how much of that a kernel of this version reads."""
+    if version < 1:
+        raise NoSandbox("this kernel has no Landlock, or it is switched off")
+    if network and version < 4:
+        raise NoSandbox(
+            "this kernel cannot keep tools from the network (Linux 6.7 can): "
+            "`python: { sandbox: files }` shuts in their files alone"
+        )
+    everything = (1 << 13) - 1
+    for since, right in ((2, 13), (3, 14), (5, 15)):
+        everything |= (1 << right) if version >= since else 0
+    rules = _Ruleset(everything, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
+    return everything, rules, 24 if version >= 6 else 16 if version >= 4 else 8
 
 
 def _readable(workspace):

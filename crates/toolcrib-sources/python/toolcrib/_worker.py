@@ -25,7 +25,7 @@ def main() -> None:
     start = channel.read()
     limit(start.get("memory"))
     if start.get("sandbox"):
-        shut_in(start["workspace"], start["sandbox"])
+        shut_in(start["workspace"], start["sandbox"], start.get("network", True))
     worker = _worker(channel, output, start)
     call.of = worker.current_call
     _load_and_serve(channel, worker, start)
@@ -60,7 +60,7 @@ def limit(memory):
         _lower(resource, getattr(resource, "RLIMIT_DATA", resource.RLIMIT_AS), memory)
 
 
-def shut_in(workspace, temporary):
+def shut_in(workspace, temporary, network):
     """Holds tools and their children to what a sandbox allows; without one nothing is run."""
     import shutil
     import tempfile
@@ -77,7 +77,7 @@ def shut_in(workspace, temporary):
     tempfile.tempdir = os.environ["TMPDIR"] = own
     atexit.register(shutil.rmtree, own, ignore_errors=True)
     try:
-        restrict(workspace, temporary)
+        restrict(workspace, temporary, network)
     except (NoSandbox, OSError) as error:
         leave(f"toolcrib: there can be no sandbox: {error}", 1)
 

@@ -10,7 +10,11 @@ use toolcrib_catalogue::{
     BoxFuture, CallContext, CallError, CallTool, Json, Listener, Offers, Outcome, Problem, Source,
     SourceState, Tool, ToolServer,
 };
-use toolcrib_wire::{Inbox, Reply, RpcError, frame::INTERNAL_ERROR};
+use toolcrib_wire::{
+    Inbox, Reply, RpcError,
+    frame::INTERNAL_ERROR,
+    json::{member, string},
+};
 
 use super::connection::Connection;
 
@@ -84,9 +88,14 @@ impl Source for Connection {
         &'a self,
         method: &'a str,
         params: Json,
-        context: CallContext,
+        mut context: CallContext,
     ) -> BoxFuture<'a, Result<Json, CallError>> {
         Box::pin(async move {
+            if method == "tools/call" && !context.repeatable {
+                let name = member(params.as_bytes(), "name").map(|at| &params.as_bytes()[at]);
+                let name = name.and_then(string).unwrap_or_default();
+                context.repeatable = self.shared.is_safe(&name);
+            }
             match method {
                 "resources/subscribe" => self.shared.subscribe(&params, &context).await,
                 "resources/unsubscribe" => self.shared.unsubscribe(&params, &context).await,

@@ -17,7 +17,7 @@ use toolcrib_catalogue::{Json, Problem, Tool, Validator};
 use toolcrib_wire::text::Masker;
 
 use super::{
-    ModSettings, SchemaMode, Settings,
+    ModSettings, Sandbox, SchemaMode, Settings,
     call::mask_values,
     frames::{Said, Words, read},
     generation::Served,
@@ -217,11 +217,12 @@ pub(super) fn start(
         SchemaMode::Seed => "seed",
         SchemaMode::Full => "full",
     };
+    let sandbox = (settings.sandbox != Sandbox::Off).then(|| settings.home.join("tmp"));
     let start = json!({
         "op": "start", "mode": mode, "workspace": settings.workspace, "schema": schema,
         "files": files, "mods": mods, "memory": settings.memory,
         "cpu": settings.cpu.map(|it| it.as_secs_f64()), "max_result": settings.max_result,
-        "list": list, "sandbox": settings.sandbox.then(|| settings.home.join("tmp")),
+        "list": list, "sandbox": sandbox, "network": settings.sandbox == Sandbox::On,
     });
     start.to_string().into_bytes()
 }

@@ -1,6 +1,7 @@
 //! The audit record, rows H2 to H6 of the security reference: against a running gateway, its files and its disk.
 
 mod broken;
+mod strict;
 mod told;
 
 use std::{

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use toolcrib_testkit::{Act, Plan};
 
 use crate::{
-    kit::{Folder, entry, run},
+    kit::{Folder, entry, not_run, run},
     real::installed,
     serving::Serving,
 };
@@ -40,7 +40,7 @@ fn chromium(tools: &Path) -> Option<(PathBuf, String)> {
 pub(crate) fn browse(script: &str, serving: &Serving, given: &Value) {
     let Some(tools) = installed() else { return };
     let Some((chromium, libraries)) = chromium(&tools) else {
-        println!("NOT RUN: no Chromium; ./scripts/test installs it");
+        not_run("no Chromium; ./scripts/test installs it");
         return;
     };
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/console");

@@ -6,6 +6,7 @@
 
 mod adapter;
 mod masker;
+mod schemas;
 
 use std::{
     fs,

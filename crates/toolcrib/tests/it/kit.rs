@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use toolcrib::sources::mcp::{Client, ClientOptions, Filled, ServerConfig, Transport};
 use toolcrib_testkit::Plan;
@@ -137,4 +138,25 @@ pub(crate) fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(begin.elapsed() < Duration::from_secs(10), "not in time: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Says that something is not shown here, for what this machine lacks; a full run leaves nothing out.
+#[track_caller]
+pub(crate) fn not_run(what: &str) {
+    println!("NOT RUN: {what}");
+    assert!(std::env::var_os("TOOLCRIB_FULL").is_none(), "a full run leaves nothing out: {what}");
+}
+
+/// Does something, and holds it to so much processor time of its thread: that hardly depends on what else runs.
+#[track_caller]
+pub(crate) fn within<T>(most: Duration, act: impl FnOnce() -> T) -> T {
+    let now = || {
+        let now = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap())
+    };
+    let begin = now();
+    let done = act();
+    let took = now() - begin;
+    assert!(took <= most, "{took:?} of processor time, at most {most:?}");
+    done
 }

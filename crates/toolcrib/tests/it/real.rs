@@ -11,13 +11,13 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::kit::{Folder, Run, toolcrib};
+use crate::kit::{Folder, Run, not_run, toolcrib};
 
 /// Where the servers are installed.
 pub(crate) fn installed() -> Option<PathBuf> {
     let folder = std::env::var_os("TOOLCRIB_TOOLS").map(PathBuf::from);
     if folder.is_none() {
-        println!("NOT RUN: no real servers; ./scripts/test installs them and sets TOOLCRIB_TOOLS");
+        not_run("no real servers; ./scripts/test installs them and sets TOOLCRIB_TOOLS");
     }
     folder
 }

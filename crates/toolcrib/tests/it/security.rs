@@ -57,14 +57,16 @@ external_access:
 ";
 
 /// Where anything is answered at all.
-const ROUTES: [&str; 12] = [
+const ROUTES: [&str; 14] = [
     "/mcp",
     "/sse",
     "/messages",
     "/healthz",
     "/readyz",
     "/events",
+    "/events/ack",
     "/events/consumers",
+    "/events/dead",
     "/",
     "/console/app.js",
     "/api",
@@ -79,8 +81,10 @@ struct World {
     _watchdog: mpsc::Sender<()>,
 }
 
-/// So long a gateway lives. A stream that should end, and does not, ends then.
-const LIFE: Duration = Duration::from_secs(180);
+/// So long a gateway lives. A stream that should end, and does not, ends then. In the full run some have much to do.
+fn life() -> Duration {
+    Duration::from_secs(if is_full() { 3_600 } else { 180 })
+}
 
 impl World {
     fn start() -> Self {
@@ -94,7 +98,7 @@ impl World {
         let (watchdog, watched) = mpsc::channel();
         let id = serving.child.id().to_string();
         std::thread::spawn(move || {
-            if watched.recv_timeout(LIFE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if watched.recv_timeout(life()) == Err(mpsc::RecvTimeoutError::Timeout) {
                 Command::new("kill").args(["-KILL", &id]).status().unwrap();
             }
         });
@@ -184,7 +188,7 @@ fn logging(folder: &Folder) -> Serving {
 
 /// What is on record of an event of this kind: so many, soon.
 #[track_caller]
-fn told(folder: &Folder, event: &str, count: usize) -> Vec<Value> {
+pub(crate) fn told(folder: &Folder, event: &str, count: usize) -> Vec<Value> {
     let find = || {
         let all = crate::audit::records(folder.path()).into_iter();
         all.filter(|it| it["event"] == event).collect::<Vec<_>>()

@@ -52,6 +52,13 @@ fn the_first_list_counts_while_there_is_no_lock() {
     server s: tool `b` is new: destructive, no arguments
     ");
     assert_eq!(seen.look(&place, &list), [], "nothing is told twice");
+    // And still known, for whoever asks.
+    let known = list.iter().filter_map(|(tool, hash)| seen.change(&place, tool, hash)).collect();
+    insta::assert_snapshot!(told(known).join("\n"), @r"
+    server s: tool `a` changed: description: 3 words changed: +“Tell me all.”
+    server s: tool `b` is new: destructive, no arguments
+    ");
+    assert_eq!(seen.change(&place, &a.0, &a.1), None);
     assert_eq!(seen.verdict(&place, "a", &evil.1), Verdict::Changed { before: a.1, now: evil.1 });
     assert_eq!(seen.verdict(&place, "b", &b.1), Verdict::New);
 

@@ -61,14 +61,19 @@ impl Audit {
     pub(crate) fn noticed(&self, noticed: &Noticed) {
         let hex = |hash: &[u8; 32]| super::chain::hex(hash);
         let (event, before, after) = match &noticed.kind {
-            NoticedKind::Drift { before, now } => {
+            NoticedKind::Drift { before, now } | NoticedKind::Way { before, now } => {
                 ("drift", before.map(|it| hex(it.as_bytes())), Some(hex(now.as_bytes())))
             }
             NoticedKind::Poison => ("poison", None, None),
             NoticedKind::Schema => ("schema", None, None),
             NoticedKind::Clash => ("clash", None, None),
         };
-        let subject = self.mask(&format!("{} {}", noticed.place.as_str(), noticed.tool));
+        let place = noticed.place.as_str();
+        let subject = match noticed.tool.as_str() {
+            // No tool is meant: it is the server itself.
+            "" => self.mask(place),
+            tool => self.mask(&format!("{place} {tool}")),
+        };
         let outcome = if noticed.held { "held back" } else { "served nevertheless" };
         let cause = self.mask(&format!("{outcome}: {}", noticed.message));
         let record = EventRecord {

@@ -1,6 +1,7 @@
 //! The record when somebody or something is against it: hands on its files, a kill, a full disk, no folder.
 
 use super::*;
+use crate::kit::not_run;
 
 /// A record of some calls, and no gateway any more.
 fn filled() -> (Folder, PathBuf) {
@@ -116,7 +117,7 @@ fn full_disk(mode: &str) {
     let mount = format!("mount -t tmpfs -o size=4m tmpfs '{}'", disk.display());
     let may = Command::new("unshare").args(["-m", "sh", "-c", &mount]).status();
     if !may.is_ok_and(|it| it.success()) {
-        println!("NOT RUN: a disk of one's own needs the right to mount one");
+        not_run("a disk of one's own needs the right to mount one");
         return;
     }
     let program = env!("CARGO_BIN_EXE_toolcrib");

@@ -172,3 +172,55 @@ fn the_tail_goes_on_with_what_comes() {
     let tools: Vec<Value> = run.out.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     assert_eq!(tools, calls(folder.path())[1..]);
 }
+
+/// What is refused before anything is looked up is told by the name that was called.
+#[test]
+fn a_call_that_is_refused_early_is_on_record_under_its_name() {
+    let folder =
+        workspace(&RULES.replace(
+            "excluded_tools: ['*__hidden']",
+            "excluded_tools: ['*__hidden'], view: search",
+        ));
+    let serving = Serving::start(folder.path());
+    let client = Client::new(&serving, Some("SECRET_TOKEN_A"));
+    let list = client.ask("tools/call", &json!({ "name": "mcp__s__echo", "arguments": [1] }));
+    assert_eq!(list["error"]["code"], -32602, "{list}");
+    for inner in [json!({ "name": 7 }), json!({ "name": "mcp__s__echo", "arguments": "x" })] {
+        let answer = client.call("call_tool", &inner);
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+    }
+    let good = json!({ "name": "mcp__s__echo", "arguments": { "n": 1 } });
+    assert_eq!(client.text("call_tool", &good), r#"{"n":1}"#);
+    let found = recorded(folder.path(), 4);
+    let told: Vec<_> = found.iter().map(|it| (&it["tool"], &it["outcome"])).collect();
+    let expected = [
+        ("mcp__s__echo", "invalid_arguments"),
+        ("call_tool", "invalid_arguments"),
+        ("call_tool", "invalid_arguments"),
+        ("mcp__s__echo", "ok"),
+    ];
+    let expected = expected.map(|(tool, outcome)| (json!(tool), json!(outcome)));
+    assert_eq!(told, expected.iter().map(|(tool, outcome)| (tool, outcome)).collect::<Vec<_>>());
+    assert_eq!(found[0]["arguments"]["bytes"], 3, "{}", found[0]);
+}
+
+/// A call that was repeated says how often.
+#[test]
+fn a_record_says_how_often_a_call_was_repeated() {
+    let folder = Folder::new();
+    let crash = Act::CrashOnce(folder.file("crashed"));
+    let plan = Plan::legacy().read_only_tool("fragile", crash).tool("echo", Act::Echo);
+    let mut server = entry(&plan.notes(folder.file("notes")));
+    server["trust_hints"] = json!(true);
+    folder.write("mcp.json", json!({ "mcpServers": { "s": server } }).to_string());
+    let serving = Serving::start(folder.path());
+    let client = Client::new(&serving, None);
+    assert_eq!(client.text("mcp__s__fragile", &json!({})), "{}");
+    client.text("mcp__s__echo", &json!({}));
+    assert_eq!(reached(&folder.file("notes")), 3);
+    let found = recorded(folder.path(), 2);
+    let told = |it: &Value| (it["tool"].clone(), it["outcome"].clone(), it["retries"].clone());
+    assert_eq!(told(&found[0]), (json!("mcp__s__fragile"), json!("ok"), json!(1)));
+    // Where there is nothing to tell, nothing is told.
+    assert!(matches!(found[1]["retries"].as_u64(), None | Some(0)), "{}", found[1]);
+}

@@ -229,6 +229,15 @@ fn what_is_kept_belongs_to_a_group_and_survives_a_restart() {
     assert_eq!(two.error("read_artifact", &never), said);
     let refused = two.ask("resources/read", &json!({ "uri": format!("toolcrib://artifact/{id}") }));
     assert_eq!(refused["error"]["code"], -32002, "{refused}");
+    // Nor over the console's way.
+    let get = |token: &str, id: &str| {
+        let bearer = format!("Bearer {token}");
+        serving.get(&format!("/api/artifact?id={id}"), &[("Authorization", &bearer)])
+    };
+    assert_eq!(get("token-one", &id).status, 200);
+    let (foreign, never) = (get("token-two", &id), get("token-two", &"a".repeat(26)));
+    assert_eq!((foreign.status, never.status), (404, 404), "{foreign:?}");
+    assert_eq!(foreign.body, never.body);
     assert!(one.error("read_artifact", &json!({ "id": "../../etc" })).contains("26 letters"));
     assert!(
         one.error("read_artifact", &json!({ "id": id, "sort": "x" }))

@@ -16,7 +16,7 @@ use nix::{
 };
 use toolcrib_bus::NatsSettings;
 
-use crate::kit::Folder;
+use crate::kit::{Folder, not_run};
 
 pub(crate) struct Broker {
     program: PathBuf,
@@ -39,7 +39,7 @@ impl Broker {
             .map(|tools| PathBuf::from(tools).join("venv/bin/nats-server"))
             .filter(|it| it.is_file());
         let Some(program) = program else {
-            println!("NOT RUN: no nats-server; ./scripts/test installs it and sets TOOLCRIB_TOOLS");
+            not_run("no nats-server; ./scripts/test installs it and sets TOOLCRIB_TOOLS");
             return None;
         };
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -13,7 +13,7 @@ use toolcrib_testkit::{Act, Plan};
 
 use super::workspace;
 use crate::{
-    kit::{Folder, entry, soon},
+    kit::{Folder, entry, not_run, soon},
     python::Caller,
     serving::{Line, Serving},
 };
@@ -31,7 +31,7 @@ fn script(name: &str, args: &[&str]) -> String {
     let said = String::from_utf8_lossy(&run.stdout).into_owned();
     let wrong = String::from_utf8_lossy(&run.stderr);
     if run.status.code() == Some(77) {
-        println!("NOT RUN: {name} needs strace, which cannot be used here\n{said}{wrong}");
+        not_run(&format!("{name} needs strace, which cannot be used here\n{said}{wrong}"));
         return said;
     }
     assert!(run.status.success(), "{name} {args:?}\n{said}\n{wrong}");
@@ -219,7 +219,7 @@ fn a_full_disk_fails_the_event_and_nothing_else() {
     let mount = format!("mount -t tmpfs -o size=8m tmpfs '{}'", disk.display());
     let may = Command::new("unshare").args(["-m", "sh", "-c", &mount]).status();
     if !may.is_ok_and(|it| it.success()) {
-        println!("NOT RUN: a disk of one's own needs the right to mount one");
+        not_run("a disk of one's own needs the right to mount one");
         return;
     }
     let program = env!("CARGO_BIN_EXE_toolcrib");

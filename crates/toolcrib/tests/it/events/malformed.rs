@@ -63,6 +63,30 @@ fn malformed_documents_are_told_and_harm_nobody() {
     assert!(complaints.is_empty(), "{} wrong:\n{}", complaints.len(), complaints.join("\n\n"));
 }
 
+/// Nine to the tenth, as the row says it. The process has done nothing before this.
+#[test]
+fn e14_an_alias_bomb_is_given_up_soon_and_costs_little() {
+    let mut text = yaml("", "");
+    text.push_str("x0: &x0 [lol]\n");
+    for level in 1..=10 {
+        let below = format!("*x{}, ", level - 1).repeat(9);
+        text.push_str(&format!("x{level}: &x{level} [{below}]\n"));
+    }
+    let folder = Folder::new();
+    folder.write("events/bomb.yaml", text);
+    folder.write("events/good.yaml", yaml("enabled: true", "enabled: true, name: good"));
+    let (begin, before) = (Instant::now(), peak_kb());
+    let loaded = load(folder.path());
+    let (took, grown) = (begin.elapsed(), peak_kb() - before);
+    println!("given up after {took:?}, {grown} kB");
+    assert_eq!(loaded.tools.len(), 1, "{:?}", loaded.tools);
+    assert_eq!(loaded.problems.len(), 1, "{:?}", loaded.problems);
+    assert!(grown < 128 * 1024, "{grown} kB");
+    // The reader is not optimized here.
+    let full = std::env::var_os("TOOLCRIB_FULL").is_some();
+    assert!(!full || took < Duration::from_secs(10), "{took:?}");
+}
+
 /// Loads a bad document beside a good one; what is then not as it should be.
 fn complaint(it: &Case) -> Option<String> {
     let folder = Folder::new();

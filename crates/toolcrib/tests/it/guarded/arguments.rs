@@ -1,5 +1,7 @@
 //! Arguments are checked before anything runs, and what is said of them is enough to mend them.
 
+use std::{fs::File, process::Command};
+
 use serde_json::{Value, json};
 use toolcrib_testkit::{Act, Plan};
 
@@ -77,6 +79,12 @@ fn every_fault_is_named_with_its_place_and_what_was_expected() {
         &json!({ "query": null }),
         "The arguments do not fit: `query` must be a string (type), found null",
     );
+    // Nothing is something where nobody named it.
+    check(
+        &client,
+        &json!({ "query": "a", "evil": null }),
+        "The arguments do not fit: there is no `evil`, only `filter`, `limit`, `mail`, `order`, `query`, `tags`",
+    );
     assert_eq!(world.calls(), 0, "nothing may reach the server");
     // What need not be said may be said to be nothing, and goes on as it was said.
     let nothing = json!({ "query": "a", "limit": null });
@@ -151,7 +159,10 @@ fn promising(act: Act, network: &str) -> World {
     let plan = Plan::legacy().tool("count", act).listed(listed);
     folder.write("mcp.json", json!({ "mcpServers": { "s": entry(&plan) } }).to_string());
     folder.write("network.yaml", network);
-    World { serving: Serving::start(folder.path()), folder }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
+    command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(folder.path());
+    let log = File::create(folder.file("log")).unwrap();
+    World { serving: Serving::run(command.stderr(log)), folder }
 }
 
 #[test]
@@ -166,6 +177,13 @@ fn structured_results_are_held_against_what_was_promised_and_never_dropped() {
         assert_eq!(body.contains(r#""isError":true"#), is_error, "{rule}: {body}");
         let said = "The result does not fit: `n` must be an integer (type). It follows as it is.";
         assert_eq!(body.contains(said), is_error, "{rule}: {body}");
+        // Whoever runs the gateway hears of it once, and not of each result.
+        world.client().answer("tools/call", &json!({ "name": "mcp__s__count" }));
+        let log = std::fs::read_to_string(world.folder.file("log")).unwrap();
+        let told = log.lines().filter(|it| it.contains("The result does not fit: `n` must be"));
+        let told: Vec<&str> = told.collect();
+        assert_eq!(told.len(), usize::from(rule != "off"), "{rule}: {log}");
+        assert!(told.iter().all(|it| it.contains("mcp__s__count")), "{log}");
     }
     let good = r#"{"content":[],"structuredContent":{"n":3}}"#;
     let world = promising(Act::Result(good.to_owned()), "validation: { results: strict }\n");

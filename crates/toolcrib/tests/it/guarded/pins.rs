@@ -8,6 +8,7 @@ use toolcrib_testkit::{Act, Plan};
 use super::{Client, calls};
 use crate::{
     kit::{Folder, entry, soon, toolcrib},
+    security::told,
     serving::Serving,
 };
 
@@ -161,12 +162,57 @@ fn d02_a_definition_that_changes_while_running_is_caught_without_a_lock() {
         assert_eq!(!names.contains(&"mcp__mail__send".to_owned()), held, "{names:?}");
         let text = client.text("mcp__mail__send", &json!({ "to": "x" }));
         assert_eq!(text.contains("definition_changed"), held, "{text}");
+        let drift = told(&mail.folder, "drift", 1).remove(0);
+        assert_eq!(drift["subject"], "server:mail send", "{drift}");
+        let outcome = if held { "held back" } else { "served nevertheless" };
+        let cause = drift["cause"].as_str().unwrap();
+        assert!(cause.starts_with(&format!("{outcome}: tool `send` changed: ")), "{cause}");
+        assert_both_hashes(&drift);
         // Back to what it was: it is what was seen first.
         mail.lists(&[send("Send a mail.", &json!({ "to": { "type": "string" } }))]);
         client.text("mcp__mail__again", &json!({}));
         soon("it is itself again", || client.names().len() == 2);
         assert_eq!(client.text("mcp__mail__send", &json!({ "to": "x" })), r#"{"to":"x"}"#);
     }
+}
+
+/// Both hashes are on record, and differ.
+#[track_caller]
+fn assert_both_hashes(drift: &Value) {
+    let [before, after] = ["before", "after"].map(|it| drift[it].as_str().unwrap_or_default());
+    assert!(before.len() == 64 && after.len() == 64 && before != after, "{drift}");
+}
+
+/// A catalogue is built often, a change is told once; whoever calls hears of it every time.
+#[test]
+fn what_a_change_means_is_still_known_after_the_next_build() {
+    let mail = Mail::new("pins: hold\n");
+    let serving = Serving::start(mail.folder.path());
+    let client = Client::new(&serving, None);
+    assert_eq!(client.names().len(), 2);
+    mail.lists(&[with_bcc()]);
+    client.text("mcp__mail__again", &json!({}));
+    let said = || client.text("mcp__mail__send", &json!({ "to": "x" }));
+    let means = "tool `send` changed: new optional argument `bcc` (string). Nothing was done.";
+    soon("it is held back", || said().contains(means));
+    // Built anew, since a tool came.
+    mail.lists(&[with_bcc(), json!({ "name": "extra", "inputSchema": { "type": "object" } })]);
+    client.text("mcp__mail__again", &json!({}));
+    let extra = || client.text("mcp__mail__extra", &json!({}));
+    soon("the new one is held back", || {
+        client.call("mcp__mail__extra", &json!({}))["result"].is_object()
+    });
+    assert!(said().contains(means), "{}", said());
+    assert!(extra().contains("tool `extra` is new"), "{}", extra());
+    // And since the rules were read again, so that every definition is looked at anew.
+    mail.folder.write("network.yaml", "pins: hold\npoison: hide\n");
+    serving.signal("-HUP");
+    soon("they are read again", || {
+        crate::audit::records(mail.folder.path()).iter().any(|it| it["event"] == "reload")
+    });
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(said().contains(means), "{}", said());
+    assert!(extra().contains("tool `extra` is new"), "{}", extra());
 }
 
 #[test]
@@ -199,6 +245,13 @@ fn d04_a_server_that_is_started_otherwise_is_held_back() {
     assert!(!checked.contains("secret-value-1"), "{checked}");
     let serving = Serving::start(mail.folder.path());
     assert_eq!(Client::new(&serving, None).names(), [""; 0]);
+    // Nothing of it is listed, and still it is on record: once, of the server.
+    let drift = told(&mail.folder, "drift", 1).remove(0);
+    assert_eq!(drift["subject"], "server:mail", "{drift}");
+    let cause = drift["cause"].as_str().unwrap();
+    assert!(cause.starts_with("held back: it is started or reached in another way"), "{cause}");
+    assert!(cause.contains("EXTRA") && !cause.contains("secret-value-1"), "{cause}");
+    assert_both_hashes(&drift);
 }
 
 #[test]

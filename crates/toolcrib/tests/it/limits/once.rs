@@ -45,6 +45,29 @@ fn a_repeated_call_gets_the_first_outcome() {
     assert_eq!((bad.status, &bad.json()["error"]["code"]), (400, &json!(-32602)));
 }
 
+/// What is repeated reaches no server, and still is held to the rate of its group.
+#[test]
+fn repetitions_count_for_their_group() {
+    let groups = "external_access: { groups: { a: { auth_token: token-a, rate: 3/h } } }\n";
+    let world = World::new(groups);
+    let mut a = world.client("token-a");
+    let params = keyed("mcp__s__count", &json!({}), "k");
+    let first = a.answer(&[], &params).json()["result"].clone();
+    assert_ne!(first["isError"], true, "{first}");
+    for _ in 0..2 {
+        assert_eq!(a.answer(&[], &params).json()["result"], first);
+    }
+    // Neither what is repeated, nor the same key for something else.
+    for params in [&params, &keyed("mcp__s__count", &json!({ "n": 1 }), "k")] {
+        let answer = a.answer(&[], params);
+        let result = answer.json()["result"].clone();
+        assert!(text(&result).contains("group `a` may call tools 3 times an hour"), "{result}");
+        assert_eq!(result["_meta"]["toolcrib/code"], "rate_limited", "{result}");
+        assert!(answer.header("retry-after").is_some(), "{answer:?}");
+    }
+    assert_eq!(world.reached("count"), 1);
+}
+
 #[test]
 fn a_call_that_was_refused_leaves_its_key_free() {
     let world =

@@ -11,7 +11,7 @@ use toolcrib_testkit::{Act, Plan};
 
 use super::evil::Canary;
 use crate::{
-    kit::{Folder, Run, entry, run, toolcrib},
+    kit::{Folder, Run, entry, not_run, run, soon, toolcrib},
     python::Caller,
     serving::Serving,
 };
@@ -130,6 +130,39 @@ fn f11_in_a_sandbox_tools_reach_no_more_than_they_need() {
     assert_ne!(caller.text("child", &json!({ "path": "/etc/shadow" })), "0");
     canary.assert_alone();
     assert!(!home.file("x").exists());
+    // Each is on record, as the tool's error that it is.
+    let failed = || {
+        let all = crate::audit::records(folder.path()).into_iter();
+        let failed = all.filter(|it| it["outcome"] == "tool_error");
+        failed.map(|it| it["tool"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    soon("they are on record", || 5 <= failed().len());
+    assert_eq!(failed(), ["read", "read", "write", "write", "connect"]);
+}
+
+/// Where only files are asked for, the kernel still takes the network away if it can: here it can.
+#[test]
+fn a_sandbox_of_files_is_one_too_and_a_word_that_says_nothing_refuses_the_start() {
+    let (folder, canary) = (Folder::new(), Canary::new());
+    folder.write(
+        "tools/t.py",
+        "import socket\nfrom toolcrib import tool\n\
+         @tool\ndef read(path: str) -> str:\n    return open(path).read()[:20]\n\
+         @tool\ndef connect(host: str, port: int) -> str:\n    socket.create_connection((host, port), 2)\n    return 'connected'\n",
+    );
+    folder.write("network.yaml", "python: { sandbox: files }\n");
+    let serving = Serving::start(folder.path());
+    let mut caller = Caller::new(&serving);
+    let shadow = caller.error("read", &json!({ "path": "/etc/shadow" }));
+    assert!(shadow.contains("Permission denied"), "{shadow}");
+    let said = caller.error("connect", &json!({ "host": "127.0.0.1", "port": canary.port }));
+    assert!(said.contains("Permission denied"), "{said}");
+    canary.assert_alone();
+    drop(serving);
+    folder.write("network.yaml", "python: { sandbox: perhaps }\n");
+    let refused = toolcrib(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(refused.code, 2, "{}", refused.transcript());
+    assert!(refused.err.contains("it is on, files or off"), "{}", refused.err);
 }
 
 /// Packages with and without a version, and what starts them: it writes down that it was.
@@ -207,4 +240,25 @@ fn j08_events_leave_this_machine_in_the_clear_only_where_that_is_allowed() {
     let refused = toolcrib(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(refused.code, 2, "{}", refused.transcript());
     assert!(refused.err.contains("allow_plaintext"), "{}", refused.transcript());
+    // On this machine nothing has to be allowed.
+    folder.write("network.yaml", "bus: { url: 'nats://127.0.0.1:1' }\n");
+    drop(Serving::start(folder.path()));
+    // Where it is allowed it starts, and here in a network of its own, from which nothing gets out.
+    let apart = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["-rn", "sh", "-c", &format!("ip link set lo up && {script}")]);
+        command
+    };
+    if !apart("true").output().is_ok_and(|it| it.status.success()) {
+        not_run("the part of j08 that needs `unshare -rn` and `ip`");
+        return;
+    }
+    folder.write("network.yaml", "bus: { url: 'nats://192.0.2.1:4222', allow_plaintext: true }\n");
+    let program = env!("CARGO_BIN_EXE_toolcrib");
+    let mut command = apart(&format!("exec '{program}' serve --listen 127.0.0.1:0"));
+    let log = folder.file("log");
+    command.current_dir(folder.path()).stderr(File::create(&log).unwrap());
+    drop(Serving::run(&mut command));
+    let log = fs::read_to_string(log).unwrap();
+    assert!(!log.contains("allow_plaintext"), "{log}");
 }

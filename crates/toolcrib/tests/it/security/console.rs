@@ -13,8 +13,8 @@ use crate::{
     serving::Serving,
 };
 
-/// What only an operator may do, as `/api` itself lists it.
-fn routes(serving: &Serving, who: (&str, &str)) -> Vec<(String, String, bool)> {
+/// What there is below `/api`, as it lists it itself: how, where, and whether it is for operators alone.
+pub(super) fn routes(serving: &Serving, who: (&str, &str)) -> Vec<(String, String, bool)> {
     let told = serving.get("/api", &[who]).json();
     let all = told["routes"].as_array().unwrap().iter();
     all.map(|it| {

@@ -106,6 +106,24 @@ fn every_row_has_a_test_or_a_reason() {
     assert_eq!(not_yet, NOT_YET);
 }
 
+/// A remark is a sentence for whoever reads it, or a dash; a word that somebody meant to replace is neither.
+fn is_said(remark: &str) -> bool {
+    let placeholder =
+        |it: &str| matches!(it, "TODO" | "TBD" | "FIXME" | "XXX" | "MEM" | "TIME" | "?");
+    let words: Vec<&str> = remark.split(' ').collect();
+    remark == "–" || (1 < words.len() && !words.iter().any(|it| placeholder(it.trim_matches(':'))))
+}
+
+#[test]
+fn every_remark_says_something() {
+    for Row { id, remark, .. } in table() {
+        assert!(is_said(&remark), "{id}: `{remark}`");
+    }
+    for nothing in ["", "MEM", "-", "TODO: write it", "as XXX"] {
+        assert!(!is_said(nothing), "{nothing}");
+    }
+}
+
 #[test]
 fn every_test_that_is_named_is_there_and_names_its_row() {
     for Row { id, tests, .. } in table() {

@@ -2,10 +2,12 @@
 
 use std::{
     fs,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
+use toolcrib_catalogue::{Checked, Json, Look, OnFault, SchemaFault, Tool};
 use toolcrib_testkit::{Act, Plan};
 
 use super::{
@@ -15,7 +17,7 @@ use super::{
 };
 use crate::{
     guarded::{Client, calls},
-    kit::{Folder, entry},
+    kit::{Folder, entry, within},
     serving::Serving,
 };
 
@@ -114,8 +116,35 @@ fn check_refused(definitions: &[Value]) {
     }
 }
 
+/// The look at a definition with this schema, which may take so much processor time.
+#[track_caller]
+fn looked(schema: &Value, most: Duration) -> Look {
+    let given = |schema: &Value| {
+        let given = Json::parse(with("x", schema).to_string()).unwrap();
+        Arc::new(Tool::read(given).unwrap())
+    };
+    // What is made ready once for all looks is no part of this one.
+    Look::at(&given(&json!({ "type": "object" })), OnFault::RefuseRemote);
+    within(most, || Look::at(&given(schema), OnFault::RefuseRemote))
+}
+
+/// Holds a value against a schema, which may take so much processor time; says by which keyword it was refused.
+#[track_caller]
+fn checked(schema: &Value, value: &Value, most: Duration) -> Option<&'static str> {
+    let Checked::Strict(validator) = looked(schema, Duration::from_millis(50)).input else {
+        panic!("it is not checked: {schema}")
+    };
+    let value = Json::parse(value.to_string()).unwrap();
+    let faults = within(most, || validator.check(&value)).err()?;
+    Some(faults.list()[0].keyword)
+}
+
 #[test]
 fn e09_definitions_that_multiply_are_seen_before_they_are_used() {
+    for levels in [28, 40] {
+        let look = looked(&doubling(levels), Duration::from_millis(50));
+        assert!(look.input.fault().is_some_and(SchemaFault::is_heavy), "{levels}: {look:?}");
+    }
     check_refused(&[with("d40", &doubling(40)), with("d28", &doubling(28))]);
 }
 
@@ -228,6 +257,14 @@ fn e11_references_in_a_circle_end_and_trees_are_checked() {
     }
     let nested =
         |last: Value| (0..100).fold(json!({ "v": last }), |inner, _| json!({ "next": inner }));
+    let ten = Duration::from_millis(10);
+    for schema in
+        [round("#/$defs/a", "#/$defs/b"), round("#/$defs/b", "#/$defs/a"), json!({ "$ref": "#" })]
+    {
+        assert!(looked(&schema, ten).input.fault().is_some(), "{schema}");
+    }
+    assert_eq!(checked(&tree, &nested(json!(1)), ten), None);
+    assert_eq!(checked(&tree, &nested(json!("x")), ten), Some("type"));
     let before = calls(&folder.file("notes"));
     let answer = client.call("mcp__s__tree", &nested(json!(1)));
     assert_eq!(answer["result"]["isError"], false, "{answer}");
@@ -276,6 +313,15 @@ fn e13_a_check_that_takes_too_long_is_given_up_and_nothing_runs() {
     let folder = listing(Plan::legacy(), &[with("heavy", &schema), tool("plain", "Adds.")]);
     let serving = Serving::start(folder.path());
     let client = Client::new(&serving, None);
+    // 4 MiB is given up in time, and what is just not given up is checked in time.
+    let checked = |bytes: usize| {
+        let text = &"abcxyz".repeat(bytes / 6 + 1)[..bytes];
+        checked(&schema, &json!({ "a": text }), Duration::from_millis(100))
+    };
+    assert_eq!(checked(4 << 20), Some("budget"));
+    assert_eq!(checked(16_000), Some("budget"));
+    assert_ne!(checked(15_000), Some("budget"));
+    // As much of it as a request may carry.
     let text = "abcxyz".repeat(600_000);
     let begin = Instant::now();
     let answer = client.call("mcp__s__heavy", &json!({ "a": text }));
@@ -359,6 +405,12 @@ fn e17_a_document_refers_to_nothing_outside_of_the_workspace() {
     let names = client.names();
     assert!(names.contains(&"good".to_owned()), "{names:?}");
     assert!(!names.iter().any(|it| it.starts_with('c')), "{names:?}");
+    // A payload that leads elsewhere becomes one that takes anything, and leads nobody there.
+    for (at, target) in targets.iter().enumerate() {
+        assert!(!listed.contains(target), "{target}: {listed}");
+        let answer = client.call(&format!("p{at}"), &json!({ "any": ["thing", at] }));
+        assert_eq!(answer["result"]["isError"], false, "{target}: {answer}");
+    }
     for at in 0..targets.len() {
         for kind in ["channel", "payload"] {
             assert!(log.contains(&format!("events/{kind}-{at}.yaml")), "{kind} {at}: {log}");

@@ -16,7 +16,7 @@ use toolcrib::{
 use toolcrib_testkit::{Act, Plan, rows};
 
 use super::{LARGE, client_with, over_http, request};
-use crate::kit::{Folder, at, text};
+use crate::kit::{Folder, at, not_run, text};
 
 /// What the process below is to do.
 const ORDER: &str = "TOOLCRIB_TEST_READER";
@@ -177,7 +177,7 @@ fn a_full_disk_fails_the_call_at_most_and_nothing_else() {
     let mount = format!("mount -t tmpfs -o size=4m tmpfs '{}'", folder.path().display());
     let may = Command::new("unshare").args(["-m", "sh", "-c", &mount]).status();
     if !may.is_ok_and(|it| it.success()) {
-        println!("NOT RUN: a disk of one's own needs the right to mount one");
+        not_run("a disk of one's own needs the right to mount one");
         return;
     }
     let plan = Plan::legacy().tool("echo", Act::Echo).tool("large", Act::Big(LARGE));
