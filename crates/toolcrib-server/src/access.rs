@@ -22,6 +22,8 @@ pub struct Access {
     closed: bool,
     lists: Lists,
     shapes: Shapes,
+    /// Who may read `/metrics`, besides operators: everybody, or whoever has this token.
+    scraping: (bool, Option<[u8; 32]>),
 }
 
 /// Somebody who was let in. Two are the same if they came with the same token into the same group,
@@ -73,6 +75,24 @@ pub struct AccessSettings {
     pub groups: Vec<GroupSettings>,
     /// In what shape groups get things.
     pub shapes: Shapes,
+    /// Who may read `/metrics`, besides operators.
+    pub scraping: Scraping,
+}
+
+/// Who may read `/metrics`, besides operators.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Scraping {
+    /// Everybody who reaches the gateway.
+    pub open: bool,
+    /// Whoever has this token, which is good for nothing else.
+    pub token: Option<String>,
+}
+
+impl std::fmt::Debug for Scraping {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let token = self.token.as_ref().map(|_| "****");
+        f.debug_struct("Scraping").field("open", &self.open).field("token", &token).finish()
+    }
 }
 
 /// One group.
@@ -166,7 +186,17 @@ impl Access {
         let needless = tokens.is_empty() && !closed;
         let open = needless || (settings.token.is_none() && settings.anonymous);
         let (lists, shapes) = (settings.lists.clone(), settings.shapes.clone());
-        Self { tokens, groups, open, closed, lists, shapes }
+        let Scraping { open: scraped, token } = &settings.scraping;
+        let scraping = (*scraped, token.as_deref().map(digest));
+        Self { tokens, groups, open, closed, lists, shapes, scraping }
+    }
+
+    /// Whether whoever sends this `Authorization` may read `/metrics`, without being anybody else.
+    pub(crate) fn lets_scrape(&self, authorization: Option<&[u8]>) -> bool {
+        let (open, token) = &self.scraping;
+        let given = authorization.and_then(bearer).map(|it| *blake3::hash(it).as_bytes());
+        let fits = given.zip(*token).is_some_and(|(given, token)| given.ct_eq(&token).into());
+        *open || fits
     }
 
     /// Who sends this `Authorization`.

@@ -27,9 +27,11 @@ use crate::{
     access::Caller,
     calling,
     gateway::Gateway,
+    going::Going,
     others::FromWithin,
     reading, rounds,
     snapshot::Lists,
+    spans::Trace,
     visit::{Here, LEVELS, Visit, level_of},
     watching::{MAX_WATCHED, Watcher},
 };
@@ -46,8 +48,8 @@ pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
 /// How long a client may keep a list without asking again. It is told of changes if it listens.
 const LIST_TTL_MS: u64 = 5_000;
 
-static TRACE_PARENT: LazyLock<Rare> = LazyLock::new(|| Rare::new("traceparent"));
-static TRACE_STATE: LazyLock<Rare> = LazyLock::new(|| Rare::new("tracestate"));
+pub(crate) static TRACE_PARENT: LazyLock<Rare> = LazyLock::new(|| Rare::new("traceparent"));
+pub(crate) static TRACE_STATE: LazyLock<Rare> = LazyLock::new(|| Rare::new("tracestate"));
 
 /// One request.
 #[derive(Debug)]
@@ -64,6 +66,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) depth: u32,
     /// How long it may take, where that is said.
     pub(crate) attempt: Option<Duration>,
+    /// What is carried along for those who trace it.
+    pub(crate) trace: Trace,
 }
 
 impl Asked<'_> {
@@ -78,15 +82,15 @@ impl Asked<'_> {
 impl Asked<'_> {
     /// A call that may outlive whoever made it.
     pub(crate) fn owned(self) -> Asked<'static> {
-        let Self { caller, era, params, listener, visit, depth, attempt, .. } = self;
-        Asked { method: "tools/call", caller, era, params, listener, visit, depth, attempt }
+        let Self { caller, era, params, listener, visit, depth, attempt, trace, .. } = self;
+        Asked { method: "tools/call", caller, era, params, listener, visit, depth, attempt, trace }
     }
 
-    /// The tools that the one that is called may call.
-    pub(crate) fn others(&self, gateway: &Arc<Gateway>, tool: &str) -> FromWithin {
+    /// The tools that the one that is called with these params may call.
+    pub(crate) fn others(&self, gateway: &Arc<Gateway>, tool: &str, params: &[u8]) -> FromWithin {
         FromWithin {
             tool: tool.to_owned(),
-            trace: self.params.as_deref().map(trace).unwrap_or_default(),
+            trace: trace(params),
             gateway: Arc::downgrade(gateway),
             caller: self.caller.clone(),
             listener: self.listener.clone(),
@@ -318,16 +322,18 @@ async fn hand_on(
 /// The same, with the source's own error.
 pub(crate) async fn hand_on_to(
     gateway: &Gateway,
-    source: usize,
+    at: usize,
     asked: Asked<'_>,
     params: Bytes,
 ) -> Result<Bytes, CallError> {
-    gateway.note(source, asked.visit.as_ref());
+    gateway.note(at, asked.visit.as_ref());
     let gone = || CallError::Client(ClientError::Refused("its source is gone".to_owned()));
-    let source = gateway.source(source).ok_or_else(gone)?;
+    let source = gateway.source(at).ok_or_else(gone)?;
     let context = CallContext { repeatable: true, ..asked.context() };
+    let (going, params) = Going::begin(gateway, &asked, at, None, params);
     let params = Json::from_scanned(params);
     let result = rounds::request(source, asked.method, params, context, asked.era).await;
+    going.ended(&result);
     result.and_then(|it| usable(it, asked.era))
 }
 

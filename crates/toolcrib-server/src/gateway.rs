@@ -2,12 +2,13 @@
 
 mod building;
 mod looking;
+mod ready;
 
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
         Arc, Weak,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -40,11 +41,15 @@ use crate::{
         rules::Rules,
     },
     keeping,
+    metrics::Metrics,
     recording::Recording,
     snapshot::Snapshot,
+    spans::{Trace, TraceSettings, Tracer},
     visit::{Here, LEVELS, Out, Visit},
     watching::Watching,
 };
+
+pub(crate) use ready::Missing;
 
 /// A gateway.
 #[derive(Debug)]
@@ -86,6 +91,12 @@ pub struct Gateway {
     pub(crate) cache: Arc<Cache>,
     /// Calls that are made once.
     pub(crate) repeats: Arc<Repeats>,
+    /// Who makes spans, where traces are sent.
+    pub(crate) tracer: Option<Arc<Tracer>>,
+    /// What is counted.
+    pub(crate) metrics: Arc<Metrics>,
+    /// Whether every source has been ready, or has failed, once.
+    settled: AtomicBool,
     /// What is kept for those who look.
     pub(crate) console: Console,
     /// Gone when we close: whoever still calls has it.
@@ -146,6 +157,8 @@ pub struct Settings {
     pub rules: Rules,
     /// Where every call is recorded, and whatever matters to security.
     pub audit: Option<Arc<Audit>>,
+    /// Where traces go.
+    pub traces: Option<TraceSettings>,
 }
 
 impl Gateway {
@@ -179,6 +192,9 @@ impl Gateway {
             ids: CallIds::default(),
             cache: Arc::default(),
             repeats: Arc::default(),
+            tracer: settings.traces.take().and_then(|it| Tracer::start(it, &settings.version)),
+            metrics: Arc::default(),
+            settled: AtomicBool::new(false),
             settings,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -233,6 +249,7 @@ impl Gateway {
             visit: None,
             depth: 0,
             attempt,
+            trace: Trace::default(),
         };
         dispatch::answer(self, asked).await.map(Json::from_scanned)
     }
@@ -368,14 +385,6 @@ impl Gateway {
         self.inputs.iter().flat_map(|it| &it.source).map(|it| it.version()).collect()
     }
 
-    /// Whether every source is ready or has failed, and those that are required are ready.
-    pub fn is_ready(&self) -> bool {
-        let missing = |it: &Input| {
-            it.required && it.source.as_ref().is_none_or(|it| it.state() != SourceState::Ready)
-        };
-        self.is_settled() && !self.inputs.iter().any(missing)
-    }
-
     /// How many tools there are.
     pub fn count(&self) -> usize {
         self.snapshot.load().count()
@@ -410,6 +419,9 @@ impl Gateway {
         if tokio::time::timeout(CLOSING, self.tasks.wait()).await.is_err() {
             tracing::warn!("some clients did not let go in time");
         }
+        if let Some(tracer) = &self.tracer {
+            tracer.close().await;
+        }
         // The end of the record is the last that is written.
         if let Some(audit) = self.settings.audit.clone() {
             tokio::task::spawn_blocking(move || audit.close()).await.ok();
@@ -427,16 +439,6 @@ impl Gateway {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
-    }
-
-    /// Takes other secrets out of what is recorded from now on, besides those it knew.
-    pub fn set_masker(&self, masker: &Masker) {
-        if let Some(recording) = self.recording() {
-            recording.set_masker(masker);
-        }
-        if let Some(audit) = &self.settings.audit {
-            audit.set_masker(masker);
-        }
     }
 
     /// Where every call is recorded.

@@ -18,14 +18,15 @@ use crate::{
     gateway::Gateway,
     guard::{Ended, limits::Asks, limits::Permit, telling::Telling},
     snapshot::Snapshot,
+    spans::Trace,
 };
 
 /// What whoever reads too often is told.
 const TOO_OFTEN: i64 = -32029;
 
 /// Answers a request that reads. Whatever becomes of it is told afterwards.
-pub(crate) async fn read(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes, RpcError> {
-    let mut telling = Telling::begin(gateway, &asked);
+pub(crate) async fn read(gateway: &Arc<Gateway>, mut asked: Asked<'_>) -> Result<Bytes, RpcError> {
+    let mut telling = Telling::begin(gateway, &mut asked);
     let is_prompt = asked.method == "prompts/get";
     telling.method = Some(if is_prompt { "prompts/get" } else { "resources/read" });
     let unrecorded = |cause: String| RpcError { code: INTERNAL_ERROR, message: cause, data: None };
@@ -49,7 +50,7 @@ pub(crate) async fn turned_down(
     if method != "tools/call" {
         return;
     }
-    let asked = Asked {
+    let mut asked = Asked {
         caller: caller.clone(),
         era: Era::Modern,
         method,
@@ -58,8 +59,9 @@ pub(crate) async fn turned_down(
         visit: None,
         depth: 0,
         attempt: None,
+        trace: Trace::default(),
     };
-    let mut telling = Telling::begin(gateway, &asked);
+    let mut telling = Telling::begin(gateway, &mut asked);
     if telling.admit().await.is_ok() {
         if let Some(params) = params
             && let Ok((name, _)) = string_in(params, "name")
@@ -142,6 +144,7 @@ fn admit(
         return Err(expelled());
     }
     telling.story.source = source.and_then(|it| snapshot.label(it));
+    telling.story.served = source.and_then(|it| snapshot.source_meter(it)).cloned();
     let group = (asked.depth == 0).then_some(&*asked.caller.group);
     snapshot.limits.admit(Asks { group, tool: "", source }).map_err(|limited| {
         telling.story.refused(limited.by.kind(), Ended::Limited, Blame::Caller);

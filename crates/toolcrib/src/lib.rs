@@ -33,6 +33,7 @@ mod panics;
 mod python;
 mod remote;
 mod shape;
+mod telemetry;
 mod tokens;
 mod workspace;
 

@@ -14,7 +14,9 @@ use std::{
 
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use toolcrib_catalogue::{NameStyle, Problem, Severity, nearest};
-use toolcrib_server::{AccessSettings, GroupSettings, Lists, Pattern, Rules, Shapes};
+use toolcrib_server::{
+    AccessSettings, GroupSettings, Lists, Pattern, Rules, Shapes, TraceSettings,
+};
 use toolcrib_sources::{mcp::Lookup, python};
 use toolcrib_wire::text::Masker;
 
@@ -25,6 +27,7 @@ use crate::{
     limits::{self, WrittenCache, WrittenLimits},
     python::{Amount, WrittenMod, WrittenPython, resolve as resolve_python},
     shape::{self, Results, Sessions, WrittenResults, WrittenSessions},
+    telemetry::{self, WrittenMetrics, WrittenTelemetry},
     tokens::Tokens,
 };
 
@@ -62,6 +65,8 @@ pub struct Network {
     pub rules: Rules,
     /// Whether a server may be a program without a version.
     pub packages: Packages,
+    /// Where traces go, if they go anywhere.
+    pub telemetry: Option<TraceSettings>,
     /// What is wrong.
     pub problems: Vec<Problem>,
     /// What works, and somebody should know of.
@@ -123,6 +128,8 @@ struct Written {
     packages: Option<Word>,
     limits: Option<WrittenLimits>,
     cache: Option<WrittenCache>,
+    telemetry: Option<WrittenTelemetry>,
+    metrics: Option<WrittenMetrics>,
     network: Option<OpenAgents>,
     #[serde(flatten)]
     other: BTreeMap<String, IgnoredAny>,
@@ -197,7 +204,7 @@ fn written<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<String>>
     Option::deserialize(value).map(Some)
 }
 
-const KNOWN: [&str; 19] = [
+const KNOWN: [&str; 21] = [
     "listen",
     "tls",
     "behind_proxy",
@@ -216,6 +223,8 @@ const KNOWN: [&str; 19] = [
     "packages",
     "limits",
     "cache",
+    "telemetry",
+    "metrics",
     "network",
 ];
 
@@ -348,7 +357,9 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
     unknown(&access.other, "external_access: ", &ACCESS_KEYS, &[], &mut problems);
     let instructions =
         access.instruction.as_deref().and_then(|it| instructions(it, folder, &mut problems));
-    let access = resolve_access(access, shapes, lookup, &mut problems)?;
+    let mut access = resolve_access(access, shapes, lookup, &mut problems)?;
+    access.scraping = telemetry::resolve_metrics(written.metrics, lookup, &mut problems)?;
+    let telemetry = telemetry::resolve(written.telemetry, folder, lookup, &mut problems)?;
     let (warnings, problems) =
         problems.into_iter().partition(|it| it.severity == Severity::Warning);
     Ok(Network {
@@ -366,6 +377,7 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
         audit,
         rules,
         packages: guard::packages(written.packages.as_ref())?,
+        telemetry,
         problems,
         warnings,
         present: true,
@@ -421,6 +433,7 @@ fn resolve_access(
         lists: lists(written.exposed_tools, written.excluded_tools),
         groups,
         shapes,
+        ..AccessSettings::default()
     })
 }
 

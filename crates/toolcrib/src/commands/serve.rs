@@ -161,6 +161,7 @@ impl Running {
             recorder: open_recorder(&network, &workspace, data.as_ref()),
             rules: lock::rules(&network, &workspace.folder),
             audit,
+            traces: network.telemetry.clone(),
         };
         let inputs = workspace.inputs(&servers, &own);
         terminal::warn(&[workspace.problems.as_slice(), &workspace.warnings].concat());

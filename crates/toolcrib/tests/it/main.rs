@@ -44,3 +44,4 @@ mod artifacts;
 mod search;
 mod limits;
 mod console;
+mod observability;
