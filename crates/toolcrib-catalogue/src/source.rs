@@ -137,6 +137,8 @@ pub struct Tally {
     pub connects: u64,
     /// How often that ended without anybody asking for it.
     pub losses: u64,
+    /// How often it answered what nobody waited for, or asked what nobody could be asked.
+    pub strays: u64,
     /// The processes that run its tools, where we keep some for that.
     pub workers: Option<Workers>,
 }

@@ -141,6 +141,13 @@ fn tell_sources(gateway: &Gateway, page: &mut Page) {
     for (label, tally) in servers().filter(|(_, it)| it.workers.is_none()) {
         page.sample(name, &[("server", label)], tally.losses);
     }
+    let name = "toolcrib_server_strays_total";
+    let help =
+        "Answers of a server that nobody waited for, and questions that nobody could be asked.";
+    page.family(name, Kind::Counter, help);
+    for (label, tally) in servers().filter(|(_, it)| it.workers.is_none()) {
+        page.sample(name, &[("server", label)], tally.strays);
+    }
     let mut family = |name: &str, kind: Kind, help: &str, which: fn(Workers) -> u64| {
         page.family(name, kind, help);
         for (label, workers) in servers().filter_map(|(label, it)| Some((label, it.workers?))) {

@@ -87,6 +87,8 @@ pub(super) struct Own {
     changed: Notify,
     /// Who hears all else.
     pub(super) listener: Mutex<Option<Arc<dyn Listener>>>,
+    /// How often it answered what nobody waited for, or asked what nobody could be asked.
+    pub(super) strays: AtomicU64,
 }
 
 impl Own {
@@ -109,6 +111,10 @@ impl Inbox for Own {
 
     fn asked(&self, method: &str, params: Option<&Bytes>) -> Option<Reply> {
         self.heard()?.asked(method, params)
+    }
+
+    fn strayed(&self) {
+        self.strays.fetch_add(1, Ordering::Relaxed);
     }
 }
 

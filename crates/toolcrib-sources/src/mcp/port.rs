@@ -75,7 +75,7 @@ impl Source for Connection {
     fn tally(&self) -> Tally {
         let count = |it: &AtomicU64| it.load(Ordering::Relaxed);
         let (connects, losses) = (count(&self.shared.connects), count(&self.shared.losses));
-        Tally { connects, losses, workers: None }
+        Tally { connects, losses, strays: count(&self.shared.own.strays), workers: None }
     }
 
     fn changed_since(&self, version: u64) -> BoxFuture<'_, ()> {

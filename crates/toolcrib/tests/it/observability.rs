@@ -6,7 +6,7 @@ mod sources;
 mod rights;
 mod ready;
 mod dashboard;
-mod collector;
+pub(crate) mod collector;
 mod traces;
 mod carried;
 mod hostile;
@@ -27,7 +27,12 @@ fn metrics(serving: &Serving, headers: &[(&str, &str)]) -> Page {
 }
 
 /// A call of the modern era, with this beside what every one says in `_meta`.
-fn call(serving: &Serving, headers: &[(&str, &str)], tool: &str, given: &Value) -> Answer {
+pub(crate) fn call(
+    serving: &Serving,
+    headers: &[(&str, &str)],
+    tool: &str,
+    given: &Value,
+) -> Answer {
     call_with(serving, headers, tool, given, json!({}))
 }
 

@@ -57,12 +57,13 @@ external_access:
 ";
 
 /// Where anything is answered at all.
-const ROUTES: [&str; 12] = [
+const ROUTES: [&str; 13] = [
     "/mcp",
     "/sse",
     "/messages",
     "/healthz",
     "/readyz",
+    "/metrics",
     "/events",
     "/events/consumers",
     "/",

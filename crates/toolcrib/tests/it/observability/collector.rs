@@ -15,27 +15,27 @@ use crate::kit::soon;
 
 /// What it does with what it gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(crate) enum Manner {
     Takes,
     Answers(&'static str),
     NeverAnswers,
 }
 
 /// A collector that runs while this lives.
-pub(super) struct Collector {
-    pub(super) url: String,
+pub(crate) struct Collector {
+    pub(crate) url: String,
     got: Arc<Mutex<Vec<(String, String)>>>,
 }
 
 /// One span, as it came.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
-    pub(super) it: Value,
-    pub(super) attributes: BTreeMap<String, String>,
+pub(crate) struct Seen {
+    pub(crate) it: Value,
+    pub(crate) attributes: BTreeMap<String, String>,
 }
 
 impl Collector {
-    pub(super) fn start(manner: Manner) -> Self {
+    pub(crate) fn start(manner: Manner) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let got = Arc::<Mutex<Vec<(String, String)>>>::default();
@@ -50,13 +50,13 @@ impl Collector {
     }
 
     /// The heads and bodies of all requests so far.
-    pub(super) fn requests(&self) -> Vec<(String, String)> {
+    pub(crate) fn requests(&self) -> Vec<(String, String)> {
         self.got.lock().clone()
     }
 
     /// All spans, once there are so many.
     #[track_caller]
-    pub(super) fn spans(&self, count: usize) -> Vec<Seen> {
+    pub(crate) fn spans(&self, count: usize) -> Vec<Seen> {
         let mut found = Vec::new();
         soon("spans have come", || {
             found = self.requests().iter().flat_map(|(_, body)| spans(body)).collect();
@@ -122,20 +122,20 @@ fn spans(body: &str) -> Vec<Seen> {
 }
 
 impl Seen {
-    pub(super) fn get(&self, key: &str) -> &str {
+    pub(crate) fn get(&self, key: &str) -> &str {
         self.attributes.get(key).map(String::as_str).unwrap_or_default()
     }
 
-    pub(super) fn text(&self, key: &str) -> &str {
+    pub(crate) fn text(&self, key: &str) -> &str {
         self.it[key].as_str().unwrap_or_default()
     }
 
-    pub(super) fn is_server(&self) -> bool {
+    pub(crate) fn is_server(&self) -> bool {
         self.it["kind"] == 2
     }
 
     /// Where others say that they belong below it.
-    pub(super) fn traceparent(&self) -> String {
+    pub(crate) fn traceparent(&self) -> String {
         format!("00-{}-{}-01", self.text("traceId"), self.text("spanId"))
     }
 }

@@ -108,9 +108,9 @@ fn calls_that_run_that_are_given_up_and_that_are_made_by_others_count() {
     let serving = Serving::start(folder.path());
     let session = serving.session(&[], "2025-11-25");
     let headers = [("Mcp-Session-Id", session.as_str())];
+    let body = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call",
+        "params": { "name": "mcp__s__hang", "arguments": {} } });
     std::thread::scope(|scope| {
-        let body = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call",
-            "params": { "name": "mcp__s__hang", "arguments": {} } });
         let running = scope.spawn(|| serving.post(&headers, &body));
         soon("it runs", || metrics(&serving, &[]).sum("toolcrib_calls_running", &[]) == 1.0);
         let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",

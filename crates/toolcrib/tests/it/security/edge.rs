@@ -122,8 +122,16 @@ fn a04_only_our_own_authorities_pass() {
 #[test]
 fn a05_every_route_is_guarded_and_only_healthz_and_the_page_are_public() {
     let world = World::start();
-    let later =
-        ["/api/x", "/console/", "/console/x", "/artifacts/x", "/metrics", "/mcp/", "//mcp", "/MCP"];
+    let later = [
+        "/api/x",
+        "/console/",
+        "/console/x",
+        "/artifacts/x",
+        "/metrics/",
+        "/mcp/",
+        "//mcp",
+        "/MCP",
+    ];
     for path in ROUTES.into_iter().chain(later) {
         for method in ["GET", "POST", "DELETE", "OPTIONS"] {
             let status =
@@ -146,6 +154,8 @@ fn a05_every_route_is_guarded_and_only_healthz_and_the_page_are_public() {
         let exists = ROUTES.contains(&path) && path != "/messages";
         let expected = match path {
             "/mcp" => 400,
+            // For operators.
+            "/metrics" => 403,
             _ if exists => 200,
             _ => 404,
         };
