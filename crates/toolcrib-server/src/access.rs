@@ -4,11 +4,14 @@
 //! workspace. A list that is absent is no rule; an empty one exposes nothing. `excluded` wins. This is
 //! the one place that decides, for listing and calling alike, on every door.
 
+mod scraping;
+
 use std::{cell::RefCell, net::IpAddr, sync::Arc};
 
 use subtle::ConstantTimeEq;
 use toolcrib_bus::Pattern as EventPattern;
 
+pub use self::scraping::Scraping;
 use crate::shape::{GroupShape, Shapes, ViewStyle};
 
 /// Who may see what.
@@ -77,22 +80,6 @@ pub struct AccessSettings {
     pub shapes: Shapes,
     /// Who may read `/metrics`, besides operators.
     pub scraping: Scraping,
-}
-
-/// Who may read `/metrics`, besides operators.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Scraping {
-    /// Everybody who reaches the gateway.
-    pub open: bool,
-    /// Whoever has this token, which is good for nothing else.
-    pub token: Option<String>,
-}
-
-impl std::fmt::Debug for Scraping {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let token = self.token.as_ref().map(|_| "****");
-        f.debug_struct("Scraping").field("open", &self.open).field("token", &token).finish()
-    }
 }
 
 /// One group.
@@ -189,14 +176,6 @@ impl Access {
         let Scraping { open: scraped, token } = &settings.scraping;
         let scraping = (*scraped, token.as_deref().map(digest));
         Self { tokens, groups, open, closed, lists, shapes, scraping }
-    }
-
-    /// Whether whoever sends this `Authorization` may read `/metrics`, without being anybody else.
-    pub(crate) fn lets_scrape(&self, authorization: Option<&[u8]>) -> bool {
-        let (open, token) = &self.scraping;
-        let given = authorization.and_then(bearer).map(|it| *blake3::hash(it).as_bytes());
-        let fits = given.zip(*token).is_some_and(|(given, token)| given.ct_eq(&token).into());
-        *open || fits
     }
 
     /// Who sends this `Authorization`.

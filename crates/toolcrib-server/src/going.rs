@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use toolcrib_catalogue::{CallError, Json};
-use toolcrib_wire::json::member;
+use toolcrib_wire::json::{member, string};
 
 use crate::{
     dispatch::Asked,
@@ -38,6 +38,10 @@ impl Going {
             return (going, params);
         };
         let label = snapshot.label(source);
+        // A prompt goes by the name that its server has for it.
+        let prompt = member(&params, "name").filter(|_| asked.method == "prompts/get");
+        let prompt = prompt.and_then(|at| string(&params[at]));
+        let target = target.or(prompt.as_deref());
         going.span = Span::client(tracer, within, asked.method, target, label.as_deref());
         let context = going.span.as_ref().map_or(*within, |it| it.context());
         let state = asked.trace.came.as_ref().and_then(|it| it.state());

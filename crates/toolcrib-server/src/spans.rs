@@ -54,6 +54,14 @@ pub struct TraceSettings {
     pub masker: Masker,
 }
 
+impl TraceSettings {
+    /// The same, with these secrets kept back too.
+    #[must_use]
+    pub fn hiding(self, masker: Masker) -> Self {
+        Self { masker: self.masker.and(masker), ..self }
+    }
+}
+
 impl fmt::Debug for TraceSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TraceSettings").field("service", &self.service).finish_non_exhaustive()

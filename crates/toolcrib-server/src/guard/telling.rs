@@ -76,10 +76,21 @@ impl Telling {
         let admitted = audit.admit().await;
         // How many were refused is told when there is somebody to tell.
         self.told = admitted.is_err();
-        if let Some(counting) = self.counting.as_ref().filter(|_| admitted.is_err()) {
-            counting.unrecorded();
+        if admitted.is_err() {
+            self.unrecorded();
         }
         admitted
+    }
+
+    /// It is not made, since nobody could read of it afterwards; those who count and trace hear of it.
+    fn unrecorded(&mut self) {
+        self.story.refused("audit", Ended::Failed, Blame::Gateway);
+        if let Some(counting) = &self.counting {
+            counting.unrecorded();
+        }
+        if let Some(mut span) = self.span.take() {
+            span.ended(&self.story, &self.id, self.method.unwrap_or("tools/call"), "");
+        }
     }
 
     /// It is known what is called.

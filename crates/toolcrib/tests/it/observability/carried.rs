@@ -119,7 +119,7 @@ fn a_tool_that_calls_another_is_in_the_same_trace() {
     serving.signal("-TERM");
     let spans = collector.spans(4);
     let named = |name: &str| {
-        let found = spans.iter().find(|it| it.text("name") == name);
+        let found = spans.iter().find(|it| it.text("name") == name && it.is_server());
         found.unwrap_or_else(|| panic!("{name}: {spans:#?}"))
     };
     let (outer, inner) = (named("tools/call outer"), named("tools/call mcp__s__echo"));
@@ -128,7 +128,8 @@ fn a_tool_that_calls_another_is_in_the_same_trace() {
         .find(|it| !it.is_server() && it.text("parentSpanId") == outer.text("spanId"))
         .unwrap();
     assert_eq!(inner.text("parentSpanId"), request.text("spanId"));
-    assert_eq!(named("tools/call echo").text("parentSpanId"), inner.text("spanId"));
+    let last = spans.iter().find(|it| it.text("name") == "tools/call echo").unwrap();
+    assert_eq!(last.text("parentSpanId"), inner.text("spanId"));
     assert!(spans.iter().all(|it| it.text("traceId") == outer.text("traceId")));
     assert!(events.body.contains(&request.traceparent()), "{events:?}");
 }

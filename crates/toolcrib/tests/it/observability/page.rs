@@ -1,6 +1,6 @@
 //! A reader of Prometheus' text format that lets nothing pass: what it takes, everybody takes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A page that was read.
 #[derive(Debug, Default)]
@@ -95,11 +95,6 @@ impl Page {
     /// Whether there is such a line.
     pub(super) fn has(&self, name: &str) -> bool {
         self.named(name).next().is_some()
-    }
-
-    /// All values that a label has.
-    pub(super) fn values(&self, label: &str) -> BTreeSet<String> {
-        self.samples.keys().filter_map(|(_, it)| it.get(label).cloned()).collect()
     }
 }
 
