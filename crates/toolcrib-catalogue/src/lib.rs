@@ -56,7 +56,7 @@ pub use problem::{Problem, Severity, nearest};
 pub use schema::{OnFault, SchemaFault, extract_schema};
 pub use source::{
     Answering, Blame, BoxFuture, CallContext, CallError, ClientError, Emits, Keep, Listener,
-    Offers, Others, Resource, Source, SourceState, Visitor,
+    Offers, Others, Resource, Source, SourceState, Tally, Visitor, Workers,
 };
 pub use tool::{Annotations, Tool, ToolFault};
 pub use validate::{Checked, Fault, Faults, Formats, Validator};

@@ -64,6 +64,11 @@ pub trait Source: Send + Sync + fmt::Debug {
         false
     }
 
+    /// What it has counted of itself since it was made.
+    fn tally(&self) -> Tally {
+        Tally::default()
+    }
+
     /// Sends one request and returns its result.
     ///
     /// `resources/subscribe`, `resources/unsubscribe` and `logging/setLevel` are wishes that stay: a
@@ -123,6 +128,32 @@ pub enum SourceState {
     },
     /// Was shut down.
     Closed,
+}
+
+/// What a source counts of itself, for those who watch it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How often it was reached, or started, and answered.
+    pub connects: u64,
+    /// How often that ended without anybody asking for it.
+    pub losses: u64,
+    /// How often it answered what nobody waited for, or asked what nobody could be asked.
+    pub strays: u64,
+    /// The processes that run its tools, where we keep some for that.
+    pub workers: Option<Workers>,
+}
+
+/// Processes that run tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Workers {
+    /// How many there are.
+    pub alive: u64,
+    /// How many were started.
+    pub starts: u64,
+    /// How many of those ended in the middle of a call, or had to be ended.
+    pub losses: u64,
+    /// How many calls wait for one.
+    pub waiting: u64,
 }
 
 /// What goes along with a request.

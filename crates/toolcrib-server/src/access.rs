@@ -4,11 +4,14 @@
 //! workspace. A list that is absent is no rule; an empty one exposes nothing. `excluded` wins. This is
 //! the one place that decides, for listing and calling alike, on every door.
 
+mod scraping;
+
 use std::{cell::RefCell, net::IpAddr, sync::Arc};
 
 use subtle::ConstantTimeEq;
 use toolcrib_bus::Pattern as EventPattern;
 
+pub use self::scraping::Scraping;
 use crate::shape::{GroupShape, Shapes, ViewStyle};
 
 /// Who may see what.
@@ -22,6 +25,8 @@ pub struct Access {
     closed: bool,
     lists: Lists,
     shapes: Shapes,
+    /// Who may read `/metrics`, besides operators: everybody, or whoever has this token.
+    scraping: (bool, Option<[u8; 32]>),
 }
 
 /// Somebody who was let in. Two are the same if they came with the same token into the same group,
@@ -73,6 +78,8 @@ pub struct AccessSettings {
     pub groups: Vec<GroupSettings>,
     /// In what shape groups get things.
     pub shapes: Shapes,
+    /// Who may read `/metrics`, besides operators.
+    pub scraping: Scraping,
 }
 
 /// One group.
@@ -166,7 +173,9 @@ impl Access {
         let needless = tokens.is_empty() && !closed;
         let open = needless || (settings.token.is_none() && settings.anonymous);
         let (lists, shapes) = (settings.lists.clone(), settings.shapes.clone());
-        Self { tokens, groups, open, closed, lists, shapes }
+        let Scraping { open: scraped, token } = &settings.scraping;
+        let scraping = (*scraped, token.as_deref().map(digest));
+        Self { tokens, groups, open, closed, lists, shapes, scraping }
     }
 
     /// Who sends this `Authorization`.

@@ -23,6 +23,7 @@ use crate::{
     built_in,
     dispatch::{Asked, complete, exact, invalid, replaced, usable},
     gateway::Gateway,
+    going::Going,
     guard::{
         Ended, Standing, arguments,
         results::{self, Shape},
@@ -30,7 +31,6 @@ use crate::{
         telling::Telling,
     },
     rounds,
-    slot::Slot,
     snapshot::Snapshot,
     visit::Here,
     words,
@@ -52,8 +52,8 @@ struct Called {
 }
 
 /// Answers a call. Whatever becomes of it is told afterwards.
-pub(crate) async fn call(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes, RpcError> {
-    let mut telling = Telling::begin(gateway, &asked);
+pub(crate) async fn call(gateway: &Arc<Gateway>, mut asked: Asked<'_>) -> Result<Bytes, RpcError> {
+    let mut telling = Telling::begin(gateway, &mut asked);
     let era = asked.era;
     if let Err(error) = telling.admit().await {
         return Ok(own(unrecorded(&error.to_string(), "Nothing was done."), era));
@@ -99,6 +99,7 @@ async fn begun(
     let mut called = Called { name, params, arguments, through: false };
     let mut permit = None;
     if called.name == built_in::CALL_TOOL && snapshot.has_built_in(&asked.caller, &called.name) {
+        telling.story.meter = gateway.metrics.of_built_in(&called.name).cloned();
         match admit_alone(&snapshot, &called.name, &mut telling.story) {
             Ok(admitted) => permit = Some(admitted),
             Err(refusal) => return Ok(own(refusal, asked.era)),
@@ -107,6 +108,7 @@ async fn begun(
             Ok((name, params)) => {
                 let arguments = member(&params, "arguments");
                 telling.calls(&name, &params, arguments.clone());
+                telling.story.meter = None;
                 called = Called { name, params, arguments, through: true };
             }
             Err(cause) => return Ok(own(built_in::refusal(&cause), asked.era)),
@@ -139,6 +141,7 @@ async fn answer(
     let Called { name, params, arguments, through } = called;
     let (era, id, story) = (asked.era, telling.id.clone(), &mut telling.story);
     if snapshot.has_built_in(&asked.caller, &name) {
+        story.meter = gateway.metrics.of_built_in(&name).cloned();
         let making = Making { snapshot, name, params, id, once: None };
         return once::make_once(gateway, asked, making, telling).await;
     }
@@ -149,6 +152,7 @@ async fn answer(
     let found = snapshot.tool(&asked.caller, &name).zip(snapshot.standing(&name));
     let Some((entry, standing)) = found else {
         if let Some(cause) = snapshot.held(&asked.caller, &name) {
+            story.meter = snapshot.meter(&name).cloned();
             story.refused("pins", Ended::Held, Blame::Upstream);
             return Ok(own(held_back(&name, cause), era));
         }
@@ -166,6 +170,7 @@ async fn answer(
     };
     story.source = snapshot.label(entry.listing);
     story.definition = Some(standing.look.hash);
+    story.meter = snapshot.meter(&name).cloned();
     let rules = Arc::clone(&gateway.rules());
     let repairs = snapshot.repairs(&asked.caller);
     let params = match rules.arguments {
@@ -191,27 +196,31 @@ async fn answer(
 async fn ask(
     gateway: &Arc<Gateway>,
     asked: &Asked<'_>,
-    (entry, slot): (&Entry, Option<&Arc<Slot>>),
+    (snapshot, entry): (&Snapshot, &Entry),
     params: Bytes,
     is_limited: bool,
     once: Option<Arc<str>>,
     retried: Arc<AtomicU32>,
 ) -> Result<(Bytes, Option<Json>), CallError> {
     let gone = || CallError::Client(ClientError::Refused("its source is gone".to_owned()));
-    let slot = slot.ok_or_else(gone)?;
+    let slot = snapshot.slot(entry.listing).ok_or_else(gone)?;
     slot.note(asked.visit.as_ref());
     let source = slot.source().ok_or_else(gone)?;
     let at = member(&params, "name").ok_or_else(gone)?;
     let params = replaced(&params, &at, &entry.tool.name);
+    let target = Some(&*entry.tool.name);
+    let (going, params) = Going::begin((gateway, snapshot), asked, entry.listing, target, params);
     let mut context = CallContext { once, retried: Some(retried), ..asked.context() };
     if source.calls_others() {
         context.group = Some(Arc::clone(&asked.caller.group));
-        context.others = Some(Arc::new(asked.others(gateway, &entry.name)));
+        context.others = Some(Arc::new(asked.others(gateway, &entry.name, &params)));
     }
     // A program that calls gets what it called for, however large.
     context.takes_aside = is_limited && gateway.settings().store.is_some();
     let params = Json::from_scanned(params);
-    let result = rounds::request(source, "tools/call", params, context, asked.era).await?;
+    let result = rounds::request(source, "tools/call", params, context, asked.era).await;
+    going.ended(&result);
+    let result = result?;
     let aside = Some(&result).filter(|it| it.aside().is_some()).cloned();
     Ok((usable(result, asked.era)?, aside))
 }

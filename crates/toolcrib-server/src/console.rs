@@ -62,6 +62,20 @@ pub trait Operator: Send + Sync + fmt::Debug {
 
     /// The lines of one of them.
     fn session(&self, name: &str) -> io::Result<Vec<u8>>;
+
+    /// What the process takes of the machine.
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
+}
+
+/// What the process takes of the machine, as far as it is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Memory in use, in bytes.
+    pub memory: Option<u64>,
+    /// Open files and sockets.
+    pub files: Option<u64>,
 }
 
 /// A session that was recorded.
@@ -100,6 +114,16 @@ impl Console {
     /// Who does what only the one who started the gateway can do. The first counts.
     pub(crate) fn set_operator(&self, operator: Arc<dyn Operator>) {
         drop(self.operator.set(operator));
+    }
+
+    /// When the gateway began, in milliseconds since 1970.
+    pub(crate) fn begin(&self) -> u64 {
+        self.begin
+    }
+
+    /// What the process takes of the machine.
+    pub(crate) fn usage(&self) -> Usage {
+        self.operator.get().map(|it| it.usage()).unwrap_or_default()
     }
 
     fn operator(&self) -> Result<&dyn Operator, Fault> {

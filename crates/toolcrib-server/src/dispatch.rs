@@ -27,10 +27,12 @@ use crate::{
     access::Caller,
     calling,
     gateway::Gateway,
+    going::Going,
     others::FromWithin,
     reading, rounds,
     slot::Slot,
     snapshot::{Lists, Snapshot},
+    spans::Trace,
     visit::{Here, LEVELS, Visit, level_of},
     watching::{MAX_WATCHED, Watcher},
     words::{CANCELLED, INVALID_PARAMS, RESOURCE_NOT_FOUND},
@@ -39,8 +41,8 @@ use crate::{
 /// How long a client may keep a list without asking again. It is told of changes if it listens.
 const LIST_TTL_MS: u64 = 5_000;
 
-static TRACE_PARENT: LazyLock<Rare> = LazyLock::new(|| Rare::new("traceparent"));
-static TRACE_STATE: LazyLock<Rare> = LazyLock::new(|| Rare::new("tracestate"));
+pub(crate) static TRACE_PARENT: LazyLock<Rare> = LazyLock::new(|| Rare::new("traceparent"));
+pub(crate) static TRACE_STATE: LazyLock<Rare> = LazyLock::new(|| Rare::new("tracestate"));
 
 /// One request.
 #[derive(Debug)]
@@ -57,6 +59,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) depth: u32,
     /// How long it may take, where that is said.
     pub(crate) attempt: Option<Duration>,
+    /// What is carried along for those who trace it.
+    pub(crate) trace: Trace,
 }
 
 impl Asked<'_> {
@@ -71,15 +75,15 @@ impl Asked<'_> {
 impl Asked<'_> {
     /// A call that may outlive whoever made it.
     pub(crate) fn owned(self) -> Asked<'static> {
-        let Self { caller, era, params, listener, visit, depth, attempt, .. } = self;
-        Asked { method: "tools/call", caller, era, params, listener, visit, depth, attempt }
+        let Self { caller, era, params, listener, visit, depth, attempt, trace, .. } = self;
+        Asked { method: "tools/call", caller, era, params, listener, visit, depth, attempt, trace }
     }
 
-    /// The tools that the one that is called may call.
-    pub(crate) fn others(&self, gateway: &Arc<Gateway>, tool: &str) -> FromWithin {
+    /// The tools that the one that is called with these params may call.
+    pub(crate) fn others(&self, gateway: &Arc<Gateway>, tool: &str, params: &[u8]) -> FromWithin {
         FromWithin {
             tool: tool.to_owned(),
-            trace: self.params.as_deref().map(trace).unwrap_or_default(),
+            trace: trace(params),
             gateway: Arc::downgrade(gateway),
             caller: self.caller.clone(),
             listener: self.listener.clone(),
@@ -290,40 +294,42 @@ async fn complete_argument(gateway: &Gateway, asked: Asked<'_>) -> Result<Bytes,
         let source = snapshot.resource(&asked.caller, &uri);
         let source =
             source.ok_or_else(|| invalid(format!("Unknown resource: {}", uri.escape_debug())))?;
-        return hand_on(&snapshot, source, asked, params).await;
+        return hand_on((gateway, &snapshot), source, asked, params).await;
     }
     let (name, at) = string_in(&inside, "name")?;
     let entry = snapshot.prompt(&asked.caller, &name);
     let entry = entry.ok_or_else(|| invalid(format!("Unknown prompt: {}", name.escape_debug())))?;
     let at = at.start + reference.start..at.end + reference.start;
     let params = replaced(&params, &at, &entry.tool.name);
-    hand_on(&snapshot, entry.listing, asked, params).await
+    hand_on((gateway, &snapshot), entry.listing, asked, params).await
 }
 
 /// Hands a request that only reads to a source, and its answer back.
 async fn hand_on(
-    snapshot: &Snapshot,
+    within: (&Gateway, &Snapshot),
     source: usize,
     asked: Asked<'_>,
     params: Bytes,
 ) -> Result<Bytes, RpcError> {
-    hand_on_to(snapshot, source, asked, params).await.map_err(rpc)
+    hand_on_to(within, source, asked, params).await.map_err(rpc)
 }
 
 /// The same, with the source's own error.
 pub(crate) async fn hand_on_to(
-    snapshot: &Snapshot,
-    source: usize,
+    (gateway, snapshot): (&Gateway, &Snapshot),
+    at: usize,
     asked: Asked<'_>,
     params: Bytes,
 ) -> Result<Bytes, CallError> {
     let gone = || CallError::Client(ClientError::Refused("its source is gone".to_owned()));
-    let slot = snapshot.slot(source).ok_or_else(gone)?;
+    let slot = snapshot.slot(at).ok_or_else(gone)?;
     slot.note(asked.visit.as_ref());
     let source = slot.source().ok_or_else(gone)?;
     let context = CallContext { repeatable: true, ..asked.context() };
+    let (going, params) = Going::begin((gateway, snapshot), &asked, at, None, params);
     let params = Json::from_scanned(params);
     let result = rounds::request(source, asked.method, params, context, asked.era).await;
+    going.ended(&result);
     result.and_then(|it| usable(it, asked.era))
 }
 

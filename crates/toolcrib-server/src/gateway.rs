@@ -2,13 +2,14 @@
 
 mod building;
 mod looking;
+mod ready;
 mod slots;
 
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
         Arc, Weak,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -42,12 +43,16 @@ use crate::{
         rules::Rules,
     },
     keeping,
+    metrics::Metrics,
     recording::Recording,
     slot::{Slot, Slots},
     snapshot::Snapshot,
+    spans::{Trace, TraceSettings, Tracer},
     visit::{Here, LEVELS, Out, Visit},
     watching::Watching,
 };
+
+pub(crate) use ready::Missing;
 
 /// A gateway.
 #[derive(Debug)]
@@ -86,6 +91,12 @@ pub struct Gateway {
     pub(crate) cache: Arc<Cache>,
     /// Calls that are made once.
     pub(crate) repeats: Arc<Repeats>,
+    /// Who makes spans, where traces are sent.
+    pub(crate) tracer: Option<Arc<Tracer>>,
+    /// What is counted.
+    pub(crate) metrics: Arc<Metrics>,
+    /// Whether every source has been ready, or has failed, once.
+    settled: AtomicBool,
     /// What is kept for those who look.
     pub(crate) console: Console,
     /// Gone when we close: whoever still calls has it.
@@ -142,6 +153,8 @@ pub struct Settings {
     pub rules: Rules,
     /// Where every call is recorded, and whatever matters to security.
     pub audit: Option<Arc<Audit>>,
+    /// Where traces go.
+    pub traces: Option<TraceSettings>,
 }
 
 impl Input {
@@ -194,6 +207,9 @@ impl Gateway {
             ids: CallIds::default(),
             cache: Arc::default(),
             repeats: Arc::default(),
+            tracer: settings.traces.take().and_then(|it| Tracer::start(it, &settings.version)),
+            metrics: Arc::default(),
+            settled: AtomicBool::new(false),
             settings,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -229,6 +245,7 @@ impl Gateway {
             visit: None,
             depth: 0,
             attempt,
+            trace: Trace::default(),
         };
         dispatch::answer(self, asked).await.map(Json::from_scanned)
     }
@@ -351,14 +368,6 @@ impl Gateway {
             && *self.built.lock() == versions(&slots)
     }
 
-    /// Whether every source is ready or has failed, and those that are required are ready.
-    pub fn is_ready(&self) -> bool {
-        let missing = |it: &Arc<Slot>| {
-            it.input.required && it.source().is_none_or(|it| it.state() != SourceState::Ready)
-        };
-        self.is_settled() && !self.slots.load().iter().any(missing)
-    }
-
     /// How many tools there are.
     pub fn count(&self) -> usize {
         self.snapshot.load().count()
@@ -393,6 +402,9 @@ impl Gateway {
         if tokio::time::timeout(CLOSING, self.tasks.wait()).await.is_err() {
             tracing::warn!("some clients did not let go in time");
         }
+        if let Some(tracer) = &self.tracer {
+            tracer.close().await;
+        }
         // The end of the record is the last that is written.
         if let Some(audit) = self.settings.audit.clone() {
             tokio::task::spawn_blocking(move || audit.close()).await.ok();
@@ -410,16 +422,6 @@ impl Gateway {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
-    }
-
-    /// Takes other secrets out of what is recorded from now on, besides those it knew.
-    pub fn set_masker(&self, masker: &Masker) {
-        if let Some(recording) = self.recording() {
-            recording.set_masker(masker);
-        }
-        if let Some(audit) = &self.settings.audit {
-            audit.set_masker(masker);
-        }
     }
 
     /// Where every call is recorded.

@@ -1,5 +1,5 @@
 //! The door on a port: `/mcp` (streamable HTTP, both eras), `/sse` and `/messages` (HTTP+SSE), `/events`,
-//! `/healthz` and `/readyz`; the console at `/`, and what it asks for at `/api`.
+//! `/healthz`, `/readyz` and `/metrics`; the console at `/`, and what it asks for at `/api`.
 //!
 //! Before anything is read, two questions: is the request meant for us (Host, Origin), and who sends it
 //! (Authorization). Only `/healthz` and the files of the
@@ -16,6 +16,7 @@ mod streamable;
 mod answer;
 mod old;
 mod events;
+mod watched;
 
 use std::{
     collections::HashMap,
@@ -219,6 +220,7 @@ impl Door {
     async fn attend(self: &Arc<Self>, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
         let uri = request.uri().clone();
         let response = self.answer(peer, request).await;
+        self.gateway.metrics.statuses.count(response.status());
         let event = match response.status() {
             StatusCode::UNAUTHORIZED => "unauthorized",
             StatusCode::FORBIDDEN => "forbidden",
@@ -243,6 +245,9 @@ impl Door {
         if console::is_file(path) {
             return console::serve(request.method(), path, request.headers());
         }
+        if path == "/metrics" && self.may_scrape(request.headers()) {
+            return Box::pin(self.metrics(request.method())).await;
+        }
         let caller = match self.identify(request.headers()) {
             Ok(caller) => caller.at(peer),
             Err(Denied::UnknownToken) if self.throttle.is_too_much(peer, Instant::now()) => {
@@ -264,11 +269,8 @@ impl Door {
             "/messages" if request.method() == Method::POST => self.take_old(caller, request).await,
             "/sse" => not_allowed("GET"),
             "/messages" => not_allowed("POST"),
-            "/readyz" if self.gateway.is_ready() => plain(StatusCode::OK, "ready\n"),
-            "/readyz" if self.gateway.is_settled() => {
-                plain(StatusCode::SERVICE_UNAVAILABLE, "a server that is required is down\n")
-            }
-            "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "servers are still starting\n"),
+            "/readyz" => self.readiness(&caller, request.headers()),
+            "/metrics" => Box::pin(self.metrics_for(&caller, &request)).await,
             _ => plain(StatusCode::NOT_FOUND, "not found\n"),
         }
     }

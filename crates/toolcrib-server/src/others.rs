@@ -12,6 +12,7 @@ use crate::{
     access::Caller,
     dispatch::{self, Asked},
     gateway::Gateway,
+    spans::{Came, Context, Trace},
     visit::Visit,
 };
 
@@ -48,6 +49,10 @@ impl Others for FromWithin {
         let arguments = arguments.filter(Json::is_object).unwrap_or_else(Json::empty_object);
         let params = format!(r#"{{"name":{name},"arguments":{}}}"#, arguments.as_str());
         let (caller, visit) = (self.caller.clone(), self.visit.clone());
+        // An inner call belongs below the request that its tool was called by.
+        let parent = self.trace.iter().find(|(key, _)| *key == "traceparent");
+        let parent = parent.and_then(|(_, text)| Context::read(text));
+        let trace = gateway.tracer.is_some().then(|| Trace::of(Came::from_within(parent)));
         let (listener, depth) = (self.listener.clone().map(Quiet::before), self.depth + 1);
         Box::pin(async move {
             let asked = Asked {
@@ -60,6 +65,7 @@ impl Others for FromWithin {
                 visit,
                 depth,
                 attempt: None,
+                trace: trace.unwrap_or_default(),
             };
             let answer = dispatch::answer(&gateway, asked).await;
             answer.map(Json::from_scanned).map_err(|error| CallError::Rpc {

@@ -16,12 +16,13 @@ use crate::{
     gateway::Gateway,
     guard::{Ended, limits::Asks, limits::Permit, telling::Telling},
     snapshot::Snapshot,
+    spans::Trace,
     words::{RESOURCE_NOT_FOUND, TOO_OFTEN},
 };
 
 /// Answers a request that reads. Whatever becomes of it is told afterwards.
-pub(crate) async fn read(gateway: &Arc<Gateway>, asked: Asked<'_>) -> Result<Bytes, RpcError> {
-    let mut telling = Telling::begin(gateway, &asked);
+pub(crate) async fn read(gateway: &Arc<Gateway>, mut asked: Asked<'_>) -> Result<Bytes, RpcError> {
+    let mut telling = Telling::begin(gateway, &mut asked);
     let is_prompt = asked.method == "prompts/get";
     telling.method = Some(if is_prompt { "prompts/get" } else { "resources/read" });
     let unrecorded = |cause: String| RpcError { code: INTERNAL_ERROR, message: cause, data: None };
@@ -45,7 +46,7 @@ pub(crate) async fn turned_down(
     if method != "tools/call" {
         return;
     }
-    let asked = Asked {
+    let mut asked = Asked {
         caller: caller.clone(),
         era: Era::Modern,
         method,
@@ -54,8 +55,9 @@ pub(crate) async fn turned_down(
         visit: None,
         depth: 0,
         attempt: None,
+        trace: Trace::default(),
     };
-    let mut telling = Telling::begin(gateway, &asked);
+    let mut telling = Telling::begin(gateway, &mut asked);
     if telling.admit().await.is_ok() {
         if let Some(params) = params
             && let Ok((name, _)) = string_in(params, "name")
@@ -83,7 +85,7 @@ async fn get_prompt(
         return Err(invalid(format!("Unknown prompt: {}", name.escape_debug())));
     };
     let params = replaced(&params, &at, &entry.tool.name);
-    let answer = from_source(&snapshot, entry.listing, asked, params, telling).await;
+    let answer = from_source((gateway, &snapshot), entry.listing, asked, params, telling).await;
     drop(permit);
     answer
 }
@@ -112,7 +114,7 @@ async fn read_resource(
         return Ok(if era == Era::Modern { cacheable(&text, "private") } else { text });
     }
     let source = source.ok_or_else(|| unknown(telling))?;
-    let answer = from_source(&snapshot, source, asked, params, telling).await;
+    let answer = from_source((gateway, &snapshot), source, asked, params, telling).await;
     drop(permit);
     match answer {
         Ok(result) if era == Era::Modern && unfinished(&result).is_none() => {
@@ -138,6 +140,7 @@ fn admit(
         return Err(expelled());
     }
     telling.story.source = source.and_then(|it| snapshot.label(it));
+    telling.story.served = source.and_then(|it| snapshot.source_meter(it)).cloned();
     let group = (asked.depth == 0).then_some(&*asked.caller.group);
     snapshot.limits.admit(Asks { group, tool: "", source }).map_err(|limited| {
         telling.story.refused(limited.by.kind(), Ended::Limited, Blame::Caller);
@@ -149,13 +152,13 @@ fn admit(
 }
 
 async fn from_source(
-    snapshot: &Snapshot,
+    within: (&Gateway, &Snapshot),
     source: usize,
     asked: Asked<'_>,
     params: Bytes,
     telling: &mut Telling,
 ) -> Result<Bytes, RpcError> {
-    match hand_on_to(snapshot, source, asked, params).await {
+    match hand_on_to(within, source, asked, params).await {
         Ok(result) => {
             telling.story.answered(&result);
             Ok(result)

@@ -2,6 +2,7 @@
 //!
 //! A snapshot never changes; a new one takes its place. A call in flight keeps the one it began with.
 
+mod metering;
 mod pricing;
 mod writing;
 
@@ -20,6 +21,7 @@ use crate::{
         cache::{CacheRule, CacheSettings},
         limits::Limits,
     },
+    metrics::Meters,
     shape::ViewStyle,
     slot::{Slot, Slots},
 };
@@ -49,6 +51,8 @@ pub(crate) struct Snapshot {
     pub(crate) limits: Limits,
     /// Of which tools results are kept for a while.
     cached: HashMap<Arc<str>, CacheRule>,
+    /// What calls of tools, and requests to sources, count in.
+    meters: Meters,
 }
 
 /// What one group sees.
@@ -121,6 +125,7 @@ impl Snapshot {
             views,
             limits: Limits::default(),
             cached: HashMap::new(),
+            meters: Meters::default(),
         };
         snapshot.views = (0..groups).map(|group| View::new(&snapshot, group)).collect();
         snapshot

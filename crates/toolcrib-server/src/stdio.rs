@@ -33,6 +33,7 @@ use crate::{
     gateway::{Gateway, ROOTS_CHANGED},
     queue::{Sender, queue},
     session::InFlight,
+    spans::{Came, Trace},
     visit::{Asker, Here, Out, Visit},
     words::{INVALID_REQUEST, PARSE_ERROR},
 };
@@ -180,6 +181,9 @@ impl Conversation {
             Era::Modern => Asker::modern(out, params.as_ref()),
             Era::Legacy => Asker::legacy(out, Arc::clone(&self.visit)),
         };
+        let transport = if self.written.is_some() { "pipe" } else { "tcp" };
+        let traces = self.gateway.tracer.is_some();
+        let trace = traces.then(|| Trace::of(Came::over(transport, &id))).unwrap_or_default();
         let asked = Asked {
             caller: self.caller.clone(),
             era,
@@ -189,6 +193,7 @@ impl Conversation {
             visit: Some(Arc::clone(&self.visit)),
             depth: 0,
             attempt: None,
+            trace,
         };
         let answer = tokio::select! {
             answer = dispatch::answer(&self.gateway, asked) => answer,

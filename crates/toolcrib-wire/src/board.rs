@@ -186,17 +186,15 @@ impl Board {
         }
     }
 
-    /// Hands an answer to whoever waits for it; late and unasked ones fall on the floor.
-    pub(crate) fn answer(&self, id: u64, answer: Answer) {
+    /// Hands an answer to whoever waits for it; late and unasked ones fall on the floor. Returns whether somebody did.
+    pub(crate) fn answer(&self, id: u64, answer: Answer) -> bool {
         let waiting = {
             let mut state = self.state.lock();
             state.left.remove(&id);
             state.waiting.remove(&id)
         };
-        if let Some(sender) = waiting {
-            // The receiver may have gone away in this moment; then nobody wants the answer.
-            sender.send(answer).ok();
-        }
+        // The receiver may have gone away in this moment; then nobody wants the answer.
+        waiting.is_some_and(|it| it.send(answer).is_ok())
     }
 
     /// No answer can come any more. The first cause counts.

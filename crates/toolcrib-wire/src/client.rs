@@ -81,6 +81,9 @@ pub trait Inbox: Send + Sync + fmt::Debug {
     fn asked(&self, _method: &str, _params: Option<&Bytes>) -> Option<Reply> {
         None
     }
+
+    /// The server answered what nobody waits for, or asked what nobody can be asked.
+    fn strayed(&self) {}
 }
 
 /// The answer to a question of a server, when it comes. Dropped where nobody waits for it any more.

@@ -76,8 +76,9 @@ pub(crate) fn receive(
     let number = |id: Option<&Id>| id.and_then(Id::as_number);
     match message.read() {
         Ok(Frame::Response { id, answer }) => {
-            if let Some(id) = number(id.as_ref()) {
-                board.answer(id, message.answer(answer));
+            let known = number(id.as_ref());
+            if !known.is_some_and(|id| board.answer(id, message.answer(answer))) {
+                inbox.strayed();
             }
             Ok(Vec::new())
         }
@@ -169,11 +170,13 @@ fn asked(
         Whose::Unclear => {
             let message =
                 format!("several clients are calling, and any could be meant by `{method}`");
+            inbox.strayed();
             return now(refused(&id, INTERNAL_ERROR, message));
         }
     };
     let Some(taken_back) = board.ask(&id, of) else {
         let message = "too many questions are open, or the id is in use".to_owned();
+        inbox.strayed();
         return now(refused(&id, INTERNAL_ERROR, message));
     };
     let reply = match whose {
@@ -183,6 +186,7 @@ fn asked(
     let Some(reply) = reply else {
         board.answered(&id);
         let message = format!("no client answers `{method}` just now");
+        inbox.strayed();
         return now(refused(&id, METHOD_NOT_FOUND, message));
     };
     Box::pin(answer(id, reply, taken_back, Arc::clone(board)))

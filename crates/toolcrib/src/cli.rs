@@ -44,7 +44,7 @@ pub(crate) enum SchemaFile {
 pub(crate) enum Command {
     /// Run the gateway: one MCP server for everything in the workspace
     #[command(
-        after_help = "Routes: /mcp (streamable HTTP), /sse and /messages (old clients), /events, /healthz, /readyz, / (the console).\nSIGHUP reads the access rules again; SIGTERM lets calls in flight end."
+        after_help = "Routes: /mcp (streamable HTTP), /sse and /messages (old clients), /events, /healthz, /readyz, /metrics, / (the console).\nSIGHUP reads the access rules again; SIGTERM lets calls in flight end."
     )]
     Serve {
         /// The folder with the mcp.json, or with tools/ or events/

@@ -34,6 +34,7 @@ mod python;
 mod remote;
 mod schema;
 mod shape;
+mod telemetry;
 mod tokens;
 mod workspace;
 

@@ -18,7 +18,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 use toolcrib_catalogue::{NameStyle, Problem, Severity, nearest};
-use toolcrib_server::{AccessSettings, Rules};
+use toolcrib_server::{AccessSettings, Rules, TraceSettings};
 use toolcrib_sources::{mcp::Lookup, python};
 use toolcrib_wire::text::Masker;
 
@@ -30,6 +30,7 @@ use crate::{
     python::{WrittenMod, WrittenPython, resolve as resolve_python},
     schema,
     shape::{self, Results, Sessions, WrittenResults, WrittenSessions},
+    telemetry::{self, WrittenMetrics, WrittenTelemetry},
     tokens::Tokens,
 };
 
@@ -67,6 +68,8 @@ pub struct Network {
     pub rules: Rules,
     /// Whether a server may be a program without a version.
     pub packages: Packages,
+    /// Where traces go, if they go anywhere.
+    pub telemetry: Option<TraceSettings>,
     /// What is wrong.
     pub problems: Vec<Problem>,
     /// What works, and somebody should know of.
@@ -156,6 +159,10 @@ struct Written {
     limits: Option<WrittenLimits>,
     /// Whose results are kept for a while.
     cache: Option<WrittenCache>,
+    /// Where traces go.
+    telemetry: Option<WrittenTelemetry>,
+    /// Who may read `/metrics` besides operators.
+    metrics: Option<WrittenMetrics>,
     /// The section of an OpenAgents file. Of it `mods` is read where there is no `mods` above; the rest is passed over.
     network: Option<OpenAgents>,
     #[serde(flatten)]
@@ -209,7 +216,7 @@ pub fn network_yaml_schema() -> Value {
     schema::schema_of::<Written>("network.yaml", about)
 }
 
-const KNOWN: [&str; 19] = [
+const KNOWN: [&str; 21] = [
     "listen",
     "tls",
     "behind_proxy",
@@ -228,6 +235,8 @@ const KNOWN: [&str; 19] = [
     "packages",
     "limits",
     "cache",
+    "telemetry",
+    "metrics",
     "network",
 ];
 
@@ -235,7 +244,8 @@ const KNOWN: [&str; 19] = [
 const LATER: [&str; 3] = ["network_profile", "calls", "service_agents"];
 
 /// Sections that say how the gateway stands: edits of them wait for the next start.
-const AT_START: [&str; 7] = ["listen", "tls", "hosts", "behind_proxy", "bus", "sessions", "audit"];
+const AT_START: [&str; 8] =
+    ["listen", "tls", "hosts", "behind_proxy", "bus", "sessions", "audit", "telemetry"];
 
 /// Sections that say how Python tools and mods are run: edits of them start these anew.
 const OF_PYTHON: [&str; 3] = ["python", "mods", "network"];
@@ -284,7 +294,7 @@ impl Network {
 
 /// A digest of each of these sections: whether it has changed, and nothing of what it holds.
 fn digests_of(text: &str, keys: &[&str]) -> Vec<u64> {
-    let all: serde_json::Value = serde_saphyr::from_str(text).unwrap_or_default();
+    let all: Value = serde_saphyr::from_str(text).unwrap_or_default();
     let digest = |key: &&str| {
         let mut hasher = std::hash::DefaultHasher::new();
         all[*key].to_string().hash(&mut hasher);
@@ -365,7 +375,9 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
     access.tell_unknown(&mut problems);
     let instructions =
         access.instruction.as_deref().and_then(|it| instructions(it, folder, &mut problems));
-    let access = access::resolve(access, shapes, lookup, &mut problems)?;
+    let mut access = access::resolve(access, shapes, lookup, &mut problems)?;
+    access.scraping = telemetry::resolve_metrics(written.metrics, lookup, &mut problems)?;
+    let telemetry = telemetry::resolve(written.telemetry, folder, lookup, &mut problems)?;
     let (warnings, problems) =
         problems.into_iter().partition(|it| it.severity == Severity::Warning);
     Ok(Network {
@@ -383,6 +395,7 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
         audit,
         rules,
         packages: guard::packages(written.packages.as_ref())?,
+        telemetry,
         problems,
         warnings,
         present: true,

@@ -107,7 +107,9 @@ impl Workspace {
         let servers = servers.map(ServerConfig::masker);
         let python = self.python.as_ref().map(|it| it.masker.clone());
         let bus = network.bus.secrets.clone();
-        servers.chain(python).chain([bus]).fold(tokens, Masker::and)
+        let traces = network.telemetry.as_ref().map(|it| it.masker.clone());
+        let scraper = Masker::new(network.access.scraping.token.clone());
+        servers.chain(python).chain([bus, scraper]).chain(traces).fold(tokens, Masker::and)
     }
 
     /// Reads a workspace: a folder, or the `mcp.json` in it.

@@ -153,6 +153,7 @@ impl One {
             visit: asked.visit.clone(),
             depth: asked.depth,
             attempt: asked.attempt,
+            trace: asked.trace.inner(),
         };
         let gateway = Arc::clone(gateway);
         Box::pin(async move { calling::call(&gateway, asked).await })

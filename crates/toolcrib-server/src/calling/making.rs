@@ -82,7 +82,7 @@ pub(super) async fn make(
     let once = making.once.as_ref().map(|(_, name)| Arc::clone(name));
     let params = making.params.clone();
     let retried = Arc::clone(&story.retried);
-    let to = (entry, snapshot.slot(entry.listing));
+    let to = (&**snapshot, entry);
     let asking = ask(gateway, asked, to, params, limit.is_some(), once, retried);
     let (result, aside) = match asking.await {
         Ok((result, aside)) => (results::plain(result), aside),

@@ -8,6 +8,8 @@ use toolcrib_catalogue::{
     poison,
 };
 
+use toolcrib_wire::text::Masker;
+
 use super::{Gateway, Input};
 use crate::{
     access::Access,
@@ -83,7 +85,7 @@ impl Gateway {
         let sources = Slots::clone(&slots);
         let snapshot = Snapshot::new(known, prompts, offers, sources, Arc::clone(&access));
         let limits = self.limits(&snapshot, &slots);
-        let snapshot = snapshot.guarded(limits, &self.rules().cache);
+        let snapshot = snapshot.guarded(limits, &self.rules().cache).metered(&self.metrics);
         let mut sources = slots.iter().filter_map(|it| it.source());
         if sources.all(|it| it.state() != SourceState::Connecting) {
             for name in snapshot.names().into_iter().filter(|it| built_in::is_reserved(it)) {
@@ -158,6 +160,19 @@ impl Gateway {
                 let shown = if few < all { "the search" } else { "all tools" };
                 tracing::info!(group, all, searching = few, "in tokens: the list shows {shown}");
             }
+        }
+    }
+
+    /// Takes other secrets out of what is recorded from now on, besides those it knew.
+    pub fn set_masker(&self, masker: &Masker) {
+        if let Some(recording) = self.recording() {
+            recording.set_masker(masker);
+        }
+        if let Some(audit) = &self.settings.audit {
+            audit.set_masker(masker);
+        }
+        if let Some(tracer) = &self.tracer {
+            tracer.set_masker(masker);
         }
     }
 

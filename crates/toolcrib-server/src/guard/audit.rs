@@ -37,7 +37,7 @@ pub use self::{
 pub(crate) use self::{
     recent::{Tail, Told, recent_calls},
     record::{CallRecord, EventRecord, Payload},
-    writer::Unwritable,
+    writer::{Figures, Unwritable},
 };
 use self::{
     record::MOST_PAYLOAD,
@@ -192,6 +192,16 @@ impl Audit {
     /// Where the records are.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// What is counted of the record.
+    pub(crate) fn figures(&self) -> Figures {
+        self.shared.figures()
+    }
+
+    /// Why nothing can be recorded just now.
+    pub(crate) fn broken(&self) -> Option<String> {
+        self.shared.broken_by()
     }
 
     /// What makes marks of callers say nothing to others.

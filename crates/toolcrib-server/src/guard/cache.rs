@@ -236,6 +236,14 @@ impl State {
     }
 }
 
+impl Cache {
+    /// How many results are kept, and how large they are together.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let state = self.0.lock();
+        (state.used.len(), state.bytes)
+    }
+}
+
 impl Lead {
     /// The call brought a result that may be kept: whoever waits gets it, and whoever comes in time.
     pub(crate) fn keep(self, result: &Bytes, rule: CacheRule, room: usize) {

@@ -5,6 +5,8 @@ use std::sync::{Arc, atomic::AtomicU32};
 use toolcrib_catalogue::{Blame, CallError, lock::ToolHash};
 use toolcrib_wire::json::member;
 
+use crate::metrics::{Meter, Outcome, SourceMeter};
+
 /// How a call ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -55,6 +57,10 @@ pub(crate) struct Story {
     pub(crate) retried: Arc<AtomicU32>,
     /// What was kept of its result.
     pub(crate) artifacts: Vec<String>,
+    /// What it counts in: nothing of its own where it calls what is no tool.
+    pub(crate) meter: Option<Arc<Meter>>,
+    /// What it counts in where it reads.
+    pub(crate) served: Option<Arc<SourceMeter>>,
 }
 
 impl Story {
@@ -82,6 +88,25 @@ impl Story {
             if !self.artifacts.contains(&id) {
                 self.artifacts.push(id);
             }
+        }
+    }
+
+    /// How it ended, as it is told.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self.ended {
+            Ended::Cancelled => Outcome::Cancelled,
+            Ended::Well => Outcome::Ok,
+            Ended::ToolError => Outcome::ToolError,
+            Ended::UnknownTool => Outcome::UnknownTool,
+            Ended::InvalidArguments => Outcome::InvalidArguments,
+            Ended::Expelled => Outcome::Expelled,
+            Ended::Held => Outcome::Held,
+            Ended::Limited => Outcome::Limited,
+            Ended::TimedOut => Outcome::Timeout,
+            // An error that the server sent is the server's, whoever is to blame for it.
+            Ended::Failed if self.code.is_some() => Outcome::UpstreamError,
+            Ended::Failed if self.blame == Some(Blame::Upstream) => Outcome::UpstreamError,
+            Ended::Failed => Outcome::GatewayError,
         }
     }
 

@@ -19,7 +19,8 @@ use crate::{
     access::Caller,
     dispatch::{Asked, trace},
     gateway::Gateway,
-    words,
+    metrics::Counting,
+    spans::Span,
 };
 
 /// How much of a name is kept. It is masked before it is cut to what is written, and a secret must be whole then.
@@ -38,14 +39,23 @@ pub(crate) struct Telling {
     arguments: Option<Range<usize>>,
     begin: Instant,
     told: bool,
+    /// What is told of it to those who trace it.
+    span: Option<Box<Span>>,
+    /// Gone where somebody else tells of it.
+    counting: Option<Counting>,
     /// What was asked for, where it is no call of a tool.
     pub(crate) method: Option<&'static str>,
 }
 
 impl Telling {
     /// A call begins.
-    pub(crate) fn begin(gateway: &Gateway, asked: &Asked<'_>) -> Self {
+    pub(crate) fn begin(gateway: &Gateway, asked: &mut Asked<'_>) -> Self {
+        let span = gateway.tracer.as_ref().and_then(|tracer| {
+            let params = asked.params.as_deref().unwrap_or_default();
+            Span::server(tracer, &mut asked.trace, params, asked.method, &asked.caller)
+        });
         Self {
+            span,
             audit: gateway.audit().cloned(),
             id: gateway.ids.next(),
             story: Story::default(),
@@ -55,6 +65,7 @@ impl Telling {
             arguments: None,
             begin: Instant::now(),
             told: false,
+            counting: Some(Counting::begin(&gateway.metrics)),
             method: None,
         }
     }
@@ -65,7 +76,21 @@ impl Telling {
         let admitted = audit.admit().await;
         // How many were refused is told when there is somebody to tell.
         self.told = admitted.is_err();
+        if admitted.is_err() {
+            self.unrecorded();
+        }
         admitted
+    }
+
+    /// It is not made, since nobody could read of it afterwards; those who count and trace hear of it.
+    fn unrecorded(&mut self) {
+        self.story.refused("audit", Ended::Failed, Blame::Gateway);
+        if let Some(counting) = &self.counting {
+            counting.unrecorded();
+        }
+        if let Some(mut span) = self.span.take() {
+            span.ended(&self.story, &self.id, self.method.unwrap_or("tools/call"), "");
+        }
     }
 
     /// It is known what is called.
@@ -91,6 +116,8 @@ impl Telling {
             arguments: self.arguments.take(),
             begin: self.begin,
             told: std::mem::replace(&mut self.told, true),
+            span: self.span.take(),
+            counting: self.counting.take(),
             method: self.method,
         }
     }
@@ -136,7 +163,7 @@ impl Telling {
                 let cause = story.cause.clone().or_else(|| said(&result));
                 // A tool that exists has a name that may be logged; any other name is what the caller likes.
                 let tool = self.story.source.as_ref().map(|_| self.tool.as_str());
-                let ended = outcome(&self.story);
+                let ended = self.story.outcome().word();
                 tracing::info!(call = self.id, tool, ended, "a call failed");
                 (Ok(named(&result, &self.id)), cause)
             }
@@ -144,7 +171,14 @@ impl Telling {
         }
     }
 
-    fn tell(&self, cause: Option<&str>, size: usize, result: &[u8]) -> Option<Receipt> {
+    fn tell(&mut self, cause: Option<&str>, size: usize, result: &[u8]) -> Option<Receipt> {
+        if let Some(mut span) = self.span.take() {
+            span.ended(&self.story, &self.id, self.method.unwrap_or("tools/call"), &self.tool);
+        }
+        let took = self.begin.elapsed();
+        if let Some(counting) = &self.counting {
+            counting.ended(&self.story, self.method, took);
+        }
         let audit = self.audit.as_ref()?;
         let story = &self.story;
         let arguments = self.arguments.clone().or_else(|| member(&self.params, "arguments"));
@@ -167,11 +201,11 @@ impl Telling {
             source: story.source.as_deref(),
             definition: definition.as_deref(),
             arguments: Payload { masked: given.as_deref(), ..audit.digest(arguments) },
-            outcome: outcome(story),
+            outcome: story.outcome().word(),
             blame: story.blame,
             code: story.code,
             cause: cause.as_deref(),
-            micros: u64::try_from(self.begin.elapsed().as_micros()).unwrap_or(u64::MAX),
+            micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             retries: story.retried.load(Ordering::Relaxed),
             cache: story.cache,
             result: Payload { bytes: size, digest: None, masked: got.as_deref() },
@@ -189,25 +223,6 @@ impl Drop for Telling {
             (self.story.ended, self.story.blame) = (Ended::Cancelled, Some(Blame::Caller));
             drop(self.tell(None, 0, b""));
         }
-    }
-}
-
-/// How a call ended, in a word.
-fn outcome(story: &Story) -> &'static str {
-    match story.ended {
-        Ended::Cancelled => words::CANCELLED_BY_CALLER,
-        Ended::Well => words::OK,
-        Ended::ToolError => words::TOOL_ERROR,
-        Ended::UnknownTool => words::UNKNOWN_TOOL,
-        Ended::InvalidArguments => words::INVALID_ARGUMENTS,
-        Ended::Expelled => words::EXPELLED_NOW,
-        Ended::Held => words::HELD,
-        Ended::Limited => words::LIMITED,
-        Ended::TimedOut => words::TIMEOUT,
-        // An error that the server sent is the server's, whoever is to blame for it.
-        Ended::Failed if story.code.is_some() => words::UPSTREAM_ERROR,
-        Ended::Failed if story.blame == Some(Blame::Upstream) => words::UPSTREAM_ERROR,
-        Ended::Failed => words::GATEWAY_ERROR,
     }
 }
 

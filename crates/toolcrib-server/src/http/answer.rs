@@ -22,6 +22,7 @@ use crate::{
     changes::{SeenLists, Wanted, listen_ended, subscribed},
     dispatch::{self, Asked},
     session::Session,
+    spans::Trace,
     stream::{KEEP_ALIVE, Keeping, Stream},
     visit::{Asker, Out},
 };
@@ -37,6 +38,7 @@ pub(super) struct Call {
     pub(super) params: Option<Bytes>,
     /// Whether the client takes a stream.
     pub(super) streams: bool,
+    pub(super) trace: Trace,
 }
 
 /// How a request ended.
@@ -91,7 +93,7 @@ impl Door {
     }
 
     async fn work(self: Arc<Self>, call: Call, out: Out) -> Ended {
-        let Call { caller, session, id, method, params, .. } = call;
+        let Call { caller, session, id, method, params, trace, .. } = call;
         let Some(session) = session else {
             let listener = Arc::new(Asker::modern(out, params.as_ref())) as Arc<dyn Listener>;
             let asked = Asked {
@@ -103,6 +105,7 @@ impl Door {
                 visit: None,
                 depth: 0,
                 attempt: None,
+                trace,
             };
             return tokio::select! {
                 answer = dispatch::answer(&self.gateway, asked) => Ended::Answered(id, answer),
@@ -121,6 +124,7 @@ impl Door {
             visit: Some(visit),
             depth: 0,
             attempt: None,
+            trace,
         };
         tokio::select! {
             answer = dispatch::answer(&self.gateway, asked) => Ended::Answered(id, answer),

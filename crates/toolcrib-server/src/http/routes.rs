@@ -36,7 +36,7 @@ const fn open(path: &'static str, about: &'static str) -> Endpoint {
 }
 
 /// What there is besides `/api`.
-const ENDPOINTS: [Endpoint; 16] = [
+const ENDPOINTS: [Endpoint; 17] = [
     all("POST", "/mcp", "one message of MCP, streamable HTTP in every revision"),
     all(
         "GET",
@@ -64,8 +64,14 @@ const ENDPOINTS: [Endpoint; 16] = [
     all(
         "GET",
         "/readyz",
-        "200 when every server is up or has failed and none that is required is down; else 503",
+        "200 when calls can be made; else 503, and what is missing, in words or as JSON where that is accepted",
     ),
+    Endpoint {
+        method: "GET",
+        path: "/metrics",
+        who: Who::Operators,
+        about: "figures for Prometheus; also with the token of `metrics: { token_env }`, which is good for nothing else",
+    },
     open("/healthz", "200 while the process answers"),
     open("/", "the console"),
     open("/console/app.js", "a file of the console; the others are beside it"),

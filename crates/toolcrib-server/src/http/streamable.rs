@@ -16,6 +16,7 @@ use crate::{
     guard::repeats::RepeatKey,
     reading::turned_down,
     session::Session,
+    spans::{Came, Trace},
     stdio::{cancelled_id, null_response, refusal},
     words::{INVALID_REQUEST, PARSE_ERROR},
 };
@@ -173,7 +174,8 @@ impl Door {
         let lists = method.ends_with("/list").then(|| self.gateway.snapshot().lists(&caller));
         let seen = Arc::clone(&session);
         let streams = accepts_stream(headers);
-        let call = Call { caller, session: Some(session), id, method, params, streams };
+        let trace = self.traced(&id, headers, session.revision.as_str());
+        let call = Call { caller, session: Some(session), id, method, params, streams, trace };
         let answer = self.respond(call).await;
         if let Some(lists) = lists {
             *seen.seen.lock() = lists;
@@ -219,7 +221,15 @@ impl Door {
             return json_response(StatusCode::BAD_REQUEST, response(&id, Err(&error)));
         }
         let streams = accepts_stream(headers);
-        self.respond(Call { caller, session: None, id, method, params, streams }).await
+        let trace = self.traced(&id, headers, Revision::V2026_07_28.as_str());
+        self.respond(Call { caller, session: None, id, method, params, streams, trace }).await
+    }
+
+    /// What a request carries along for those who trace it.
+    fn traced(&self, id: &Id, headers: &HeaderMap, revision: &'static str) -> Trace {
+        let traces = self.gateway.tracer.is_some();
+        let trace = traces.then(|| Trace::of(Came::over_http(id, headers, revision)));
+        trace.unwrap_or_default()
     }
 
     /// Whether headers say what the arguments say, where the tool wants that.
@@ -279,6 +289,7 @@ impl Door {
                         visit: Some(Arc::clone(&session.visit)),
                         depth: 0,
                         attempt: None,
+                        trace: self.traced(&id, headers, session.revision.as_str()),
                     };
                     let answer = tokio::select! {
                         answer = dispatch::answer(&self.gateway, asked) => answer,

@@ -8,7 +8,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -63,6 +63,9 @@ pub(super) struct Shared {
     pub(super) anew: watch::Sender<u64>,
     pub(super) own: Arc<Own>,
     pub(super) wishes: Wishes,
+    /// How often it came to be ready, and how often it then ended by itself.
+    pub(super) connects: AtomicU64,
+    pub(super) losses: AtomicU64,
     pub(super) stop: CancellationToken,
     pub(super) tasks: TaskTracker,
     reaper: Arc<Reaper>,
@@ -84,6 +87,8 @@ pub(super) struct Own {
     changed: Notify,
     /// Who hears all else.
     pub(super) listener: Mutex<Option<Arc<dyn Listener>>>,
+    /// How often it answered what nobody waited for, or asked what nobody could be asked.
+    pub(super) strays: AtomicU64,
 }
 
 impl Own {
@@ -106,6 +111,10 @@ impl Inbox for Own {
 
     fn asked(&self, method: &str, params: Option<&Bytes>) -> Option<Reply> {
         self.heard()?.asked(method, params)
+    }
+
+    fn strayed(&self) {
+        self.strays.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -134,6 +143,8 @@ impl Connection {
             anew: watch::Sender::new(0),
             own: Arc::default(),
             wishes: Wishes::default(),
+            connects: AtomicU64::new(0),
+            losses: AtomicU64::new(0),
             stop: CancellationToken::new(),
             tasks: tasks.clone(),
             reaper,
@@ -359,6 +370,7 @@ impl Shared {
             }
         }
         self.peer.store(Some(Arc::clone(peer)));
+        self.connects.fetch_add(1, Ordering::Relaxed);
         self.enter(SourceState::Ready);
         self.wish_again(peer);
         let ending = tokio::select! {
@@ -376,6 +388,7 @@ impl Shared {
             }
         };
         self.peer.store(None);
+        self.losses.fetch_add(1, Ordering::Relaxed);
         if ending.stale {
             self.enter(SourceState::Connecting);
             return Again::AtOnce;

@@ -8,8 +8,8 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use parking_lot::Mutex;
 use tokio_util::task::TaskTracker;
 use toolcrib_catalogue::{
-    BoxFuture, CallContext, CallError, Json, Listener, Offers, Problem, Source, SourceState, Tool,
-    Visitor,
+    BoxFuture, CallContext, CallError, Json, Listener, Offers, Problem, Source, SourceState, Tally,
+    Tool, Visitor,
 };
 use toolcrib_wire::Reaper;
 
@@ -139,6 +139,10 @@ impl Source for Handle {
 
     fn version(&self) -> u64 {
         self.0.front.version()
+    }
+
+    fn tally(&self) -> Tally {
+        self.0.front.tally()
     }
 
     fn changed_since(&self, version: u64) -> BoxFuture<'_, ()> {

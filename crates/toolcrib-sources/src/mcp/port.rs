@@ -2,13 +2,16 @@
 
 use std::{
     fmt,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use bytes::Bytes;
 use toolcrib_catalogue::{
     BoxFuture, CallContext, CallError, CallTool, Json, Listener, Offers, Outcome, Problem, Source,
-    SourceState, Tool, ToolServer,
+    SourceState, Tally, Tool, ToolServer,
 };
 use toolcrib_wire::{
     Inbox, Reply, RpcError,
@@ -71,6 +74,12 @@ impl Source for Connection {
 
     fn version(&self) -> u64 {
         self.shared.state.borrow().version
+    }
+
+    fn tally(&self) -> Tally {
+        let count = |it: &AtomicU64| it.load(Ordering::Relaxed);
+        let (connects, losses) = (count(&self.shared.connects), count(&self.shared.losses));
+        Tally { connects, losses, strays: count(&self.shared.own.strays), workers: None }
     }
 
     fn changed_since(&self, version: u64) -> BoxFuture<'_, ()> {

@@ -68,7 +68,7 @@ impl fmt::Display for Summary {
 #[derive(Debug)]
 pub(super) struct Engine {
     pub(super) settings: Arc<Settings>,
-    places: Arc<Places>,
+    pub(super) places: Arc<Places>,
     pub(super) current: ArcSwapOption<Generation>,
     pub(super) listed: ArcSwap<Listed>,
     pub(super) version: watch::Sender<u64>,

@@ -282,6 +282,7 @@ impl Generation {
             if !worker.is_gone() {
                 return Some(worker);
             }
+            self.places.lost();
         }
     }
 
@@ -320,6 +321,11 @@ impl Generation {
         opening.await.unwrap_or_else(|_| Err("it was not started".to_owned()))
     }
 
+    /// How many processes for many calls there are.
+    pub(super) fn count_many(&self) -> u64 {
+        u64::from(self.many.load().as_ref().is_some_and(|it| !it.is_gone()))
+    }
+
     fn current_many(&self) -> Option<Arc<Many>> {
         self.many.load_full().filter(|it| !it.is_gone() && !it.is_stuck())
     }
@@ -344,7 +350,11 @@ impl Generation {
         } else {
             self.many.swap(Some(Arc::clone(&many)))
         };
+        self.places.started();
         if let Some(old) = old {
+            if old.is_gone() || old.is_stuck() {
+                self.places.lost();
+            }
             old.retire();
         }
         // It may have become the past meanwhile.
@@ -401,6 +411,7 @@ impl Hold<'_> {
     fn lost(&mut self, cause: String) -> Failed {
         self.worker = None;
         self.place = None;
+        self.generation.places.lost();
         self.generation.replenish();
         Failed::Lost(cause)
     }
@@ -450,6 +461,7 @@ impl Drop for Hold<'_> {
             // it was in the middle of, no further call is to find.
             worker.interrupt(id).await;
             drop(worker);
+            generation.places.lost();
             drop(place);
             generation.replenish();
         });

@@ -2,13 +2,15 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout_at},
 };
+
+use toolcrib_catalogue::Workers;
 
 use super::generation::Failed;
 
@@ -27,12 +29,23 @@ pub(super) struct Places {
     waiting: AtomicUsize,
     /// How many processes for one call at a time there are.
     alive: AtomicUsize,
+    /// How many processes of either kind were started, and how many of them were lost.
+    starts: AtomicU64,
+    losses: AtomicU64,
 }
 
 impl Places {
     pub(super) fn new(workers: usize) -> Self {
         let (alone, many) = (Semaphore::new(workers).into(), Semaphore::new(MANY).into());
-        Self { alone, many, workers, waiting: AtomicUsize::new(0), alive: AtomicUsize::new(0) }
+        Self {
+            alone,
+            many,
+            workers,
+            waiting: AtomicUsize::new(0),
+            alive: AtomicUsize::new(0),
+            starts: AtomicU64::new(0),
+            losses: AtomicU64::new(0),
+        }
     }
 
     /// A place for a call that has a process for itself.
@@ -56,7 +69,29 @@ impl Places {
     /// Counts a process for as long as what is returned lives.
     pub(super) fn alive(self: &Arc<Self>) -> Alive {
         self.alive.fetch_add(1, Ordering::AcqRel);
+        self.started();
         Alive(Arc::clone(self))
+    }
+
+    /// A process was started.
+    pub(super) fn started(&self) {
+        self.starts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A process ended by itself, or had to be ended in the middle of a call.
+    pub(super) fn lost(&self) {
+        self.losses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was counted, with so many processes for many calls at a time.
+    pub(super) fn tally(&self, many: u64) -> Workers {
+        let count = |it: &AtomicUsize| it.load(Ordering::Relaxed) as u64;
+        Workers {
+            alive: count(&self.alive) + many,
+            starts: self.starts.load(Ordering::Relaxed),
+            losses: self.losses.load(Ordering::Relaxed),
+            waiting: count(&self.waiting),
+        }
     }
 
     /// Whether one more process may be started for a call: calls that wait for others keep theirs.

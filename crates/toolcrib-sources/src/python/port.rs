@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolcrib_catalogue::{
-    BoxFuture, CallContext, CallError, Json, Problem, Source, SourceState, Tool,
+    BoxFuture, CallContext, CallError, Json, Problem, Source, SourceState, Tally, Tool,
 };
 
 use super::{
@@ -56,6 +56,14 @@ impl Source for PythonSource {
             let mut versions = self.engine.version.subscribe();
             drop(versions.wait_for(|it| *it != version).await);
         })
+    }
+
+    /// All that is written in Python is run by the same processes: they are told of once.
+    fn tally(&self) -> Tally {
+        let engine = &self.engine;
+        let many = engine.current.load().as_ref().map_or(0, |it| it.count_many());
+        let workers = (self.label == WORKSPACE).then(|| engine.places.tally(many));
+        Tally { workers, ..Tally::default() }
     }
 
     fn calls_others(&self) -> bool {

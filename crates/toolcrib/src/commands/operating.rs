@@ -4,7 +4,7 @@ use std::{fs, io, path::PathBuf, sync::Arc};
 
 use toolcrib::{Data, read_lock, write_lock};
 use toolcrib_catalogue::{Problem, lock::Lock};
-use toolcrib_server::{Operator, Recorded};
+use toolcrib_server::{Operator, Recorded, Usage};
 
 use super::serve::Current;
 use crate::terminal;
@@ -84,6 +84,15 @@ impl Operator for Operating {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         fs::read(path)
+    }
+
+    fn usage(&self) -> Usage {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let resident = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+        let resident =
+            resident.and_then(|it| it.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        let files = fs::read_dir("/proc/self/fd").ok().map(|it| it.count() as u64);
+        Usage { memory: resident.map(|it| it * 1024), files }
     }
 }
 

@@ -163,6 +163,7 @@ impl Running {
             recorder: open_recorder(&network, &workspace, data.as_ref()),
             rules: lock::rules(&network, &workspace.folder),
             audit,
+            traces: network.telemetry.clone().map(|it| it.hiding(workspace.masker(&network))),
         };
         let inputs = workspace.inputs(&servers, &own);
         terminal::warn(&[workspace.problems.as_slice(), &workspace.warnings].concat());

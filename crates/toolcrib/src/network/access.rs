@@ -202,6 +202,7 @@ pub(super) fn resolve(
         lists: lists(written.exposed_tools, written.excluded_tools),
         groups,
         shapes,
+        ..AccessSettings::default()
     })
 }
 

@@ -1,7 +1,7 @@
 //! The console, in a real browser before a real gateway. The scripts are in `tests/console`; what they need,
 //! `./scripts/test` installs.
 
-mod rights;
+pub(crate) mod rights;
 mod doing;
 
 use std::{

@@ -344,6 +344,7 @@ fn a_gateway_without_a_server_it_needs_is_not_ready() {
     }));
     let serving = Serving::start(folder.path());
     let answer = serving.get("/readyz", &[]);
-    assert_eq!((answer.status, answer.body.as_str()), (503, "a server that is required is down\n"));
+    assert_eq!(answer.status, 503);
+    assert!(answer.body.starts_with("`needed` is required and is down: "), "{answer:?}");
     assert_eq!(serving.get("/healthz", &[]).status, 200);
 }

@@ -46,3 +46,4 @@ mod artifacts;
 mod search;
 mod limits;
 mod console;
+mod observability;

@@ -57,12 +57,13 @@ external_access:
 ";
 
 /// Where anything is answered at all.
-const ROUTES: [&str; 14] = [
+const ROUTES: [&str; 15] = [
     "/mcp",
     "/sse",
     "/messages",
     "/healthz",
     "/readyz",
+    "/metrics",
     "/events",
     "/events/ack",
     "/events/consumers",

@@ -65,6 +65,16 @@ pub(crate) struct Shared {
     cause: Mutex<String>,
     /// How many calls were refused since it broke.
     refused: AtomicU64,
+    /// How many records were written since the start.
+    written: AtomicU64,
+}
+
+/// What is counted of the record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures {
+    pub(crate) written: u64,
+    pub(crate) waiting: u64,
+    pub(crate) writable: bool,
 }
 
 #[derive(Debug, Default)]
@@ -114,7 +124,21 @@ impl Shared {
             broken: AtomicBool::new(false),
             cause: Mutex::default(),
             refused: AtomicU64::new(0),
+            written: AtomicU64::new(0),
         }
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        Figures {
+            written: self.written.load(Ordering::Relaxed),
+            waiting: self.waiting.load(Ordering::Relaxed) as u64,
+            writable: !self.broken.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Why nothing can be written just now.
+    pub(crate) fn broken_by(&self) -> Option<String> {
+        self.broken.load(Ordering::Relaxed).then(|| self.cause.lock().clone())
     }
 
     /// Waits until there is room for one more call.
@@ -404,6 +428,7 @@ impl Writer {
 
     /// Gives every record its place.
     pub(super) fn chain(&mut self) {
+        let before = self.next.seq;
         for line in self.batch.split_inclusive(|it| *it == b'\n') {
             let begin = self.tail.len();
             self.next.write(&mut self.tail);
@@ -411,6 +436,7 @@ impl Writer {
             let hash = link(&self.next.prev, &self.tail[begin..self.tail.len() - 1]);
             self.next = Place { seq: self.next.seq + 1, prev: hash };
         }
+        self.shared.written.fetch_add(self.next.seq - before, Ordering::Relaxed);
         self.batch.clear();
         self.batch.shrink_to(MOST_UNSYNCED);
     }

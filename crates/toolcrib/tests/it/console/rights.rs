@@ -8,12 +8,12 @@ use crate::{
     serving::{Answer, Serving},
 };
 
-pub(super) const A: (&str, &str) = ("Authorization", "Bearer SECRET_TOKEN_A");
-pub(super) const B: (&str, &str) = ("Authorization", "Bearer SECRET_TOKEN_B");
-pub(super) const BOSS: (&str, &str) = ("Authorization", "Bearer SECRET_TOKEN_BOSS");
+pub(crate) const A: (&str, &str) = ("Authorization", "Bearer SECRET_TOKEN_A");
+pub(crate) const B: (&str, &str) = ("Authorization", "Bearer SECRET_TOKEN_B");
+pub(crate) const BOSS: (&str, &str) = ("Authorization", "Bearer SECRET_TOKEN_BOSS");
 
 /// A workspace with two groups that see a server each, and one of operators.
-pub(super) fn folder() -> Folder {
+pub(crate) fn folder() -> Folder {
     let plan = Plan::legacy().tool("echo", Act::Echo).tool("other", Act::Echo);
     let folder = Folder::workspace(&json!({ "a": entry(&plan), "b": entry(&plan) }));
     folder.write(

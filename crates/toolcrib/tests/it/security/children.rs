@@ -166,6 +166,12 @@ fn f09_a_server_that_answers_and_asks_at_will_reaches_nobody() {
         .filter(|it| it.get("method").is_none())
         .collect();
     assert_eq!(replies.len(), 5 * 6, "{replies:?}");
+    // And each is counted, as is each answer that nobody waited for.
+    let page = serving.get("/metrics", &[]).body;
+    let counted = page
+        .lines()
+        .find_map(|it| it.strip_prefix("toolcrib_server_strays_total{server=\"evil\"} "));
+    assert!(5 * 6 < counted.unwrap().parse::<usize>().unwrap(), "{counted:?}");
     assert!(replies.iter().all(|it| it["error"]["code"].is_i64()), "{replies:?}");
     // Nor did anybody else hear of it.
     let heard = listening.until_silent(Duration::from_millis(300));

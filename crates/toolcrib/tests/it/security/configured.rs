@@ -59,10 +59,15 @@ fn f05_whatever_fails_no_secret_is_told() {
     folder.write("mcp.json", json!({ "mcpServers": servers }).to_string());
     folder.write(
         "network.yaml",
-        "external_access: { auth_token_env: MAIN }\nbus: { url: 'nats://u:SECRET_NATS_77@127.0.0.1:1' }\n",
+        "external_access: { auth_token_env: MAIN }\nmetrics: { token_env: SCRAPER }\n\
+         telemetry: { otlp: 'http://me:SECRET_COLLECTOR_1@127.0.0.1:1', headers: { x-key: '${KEY}' } }\nbus: { url: 'nats://u:SECRET_NATS_77@127.0.0.1:1' }\n",
     );
-    let env =
-        [("TOKEN", "SECRET_TOKEN_55"), ("KEY", "SECRET_KEY_666"), ("MAIN", "SECRET_MAIN_888")];
+    let env = [
+        ("TOKEN", "SECRET_TOKEN_55"),
+        ("KEY", "SECRET_KEY_666"),
+        ("MAIN", "SECRET_MAIN_888"),
+        ("SCRAPER", "SECRET_SCRAPER_2"),
+    ];
     let checked = check(&folder, &env);
     let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
     command.args(["-vv", "serve", "--listen", "127.0.0.1:0"]).envs(env);
@@ -70,8 +75,18 @@ fn f05_whatever_fails_no_secret_is_told() {
     command.current_dir(folder.path()).stderr(File::create(&log).unwrap());
     let serving = Serving::run(&mut command);
     serving.request("POST", "/mcp", &[("Authorization", "Bearer SECRET_WRONG_99")], "{}");
+    let main = ("Authorization", "Bearer SECRET_MAIN_888");
+    let metrics = serving.get("/metrics", &[("Authorization", "Bearer SECRET_SCRAPER_2")]);
+    let ready = serving.get("/readyz", &[main]);
+    assert_eq!((metrics.status, ready.status), (200, 200), "{ready:?}");
+    // A span that nobody takes is told of when the gateway ends.
+    crate::observability::call(&serving, &[main], "SECRET_MAIN_888", &json!({}));
+    serving.signal("-TERM");
+    std::thread::sleep(std::time::Duration::from_millis(500));
     drop(serving);
     let mut said = format!("{}{}", checked.transcript(), fs::read_to_string(&log).unwrap());
+    said.push_str(&metrics.body);
+    said.push_str(&ready.body);
     for file in fs::read_dir(folder.file(".toolcrib/audit")).into_iter().flatten().flatten() {
         said.push_str(&String::from_utf8_lossy(&fs::read(file.path()).unwrap()));
     }

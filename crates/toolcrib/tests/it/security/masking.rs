@@ -20,6 +20,7 @@ use toolcrib_testkit::{Act, Plan};
 use crate::{
     guarded::Client,
     kit::{Folder, entry, soon, toolcrib},
+    observability::collector::{Collector, Manner},
     serving::Serving,
 };
 
@@ -126,6 +127,35 @@ fn h01_secrets_show_neither_in_logs_nor_on_record() {
                 .map(|at| text[at.saturating_sub(300)..].chars().take(600).collect::<String>());
             assert_eq!(at, None, "{format}: {what}");
         }
+    }
+}
+
+/// What is counted goes to whoever watches, and spans to somebody else's program.
+#[test]
+fn h01_secrets_show_neither_in_metrics_nor_in_spans() {
+    let folder = workspace();
+    let collector = Collector::start(Manner::Takes);
+    let rules = RULES.replace("SECRET_TOKEN_A }", "SECRET_TOKEN_A, operator: true }");
+    let telemetry = format!("telemetry: {{ otlp: '{}' }}\n", collector.url);
+    folder.write("network.yaml", rules + &telemetry);
+    let serving = Serving::start(folder.path());
+    let client = Client::new(&serving, Some("SECRET_TOKEN_A"));
+    for name in ["echo", "fail", "tell", "crash", "none_such"] {
+        client.call(&format!("mcp__s__{name}"), &arguments());
+    }
+    client.call(KEY, &json!({}));
+    client.call("none password=SECRET_IN_NAME_10", &json!({}));
+    let own = ("Authorization", "Bearer SECRET_TOKEN_A");
+    let metrics = serving.get("/metrics", &[own]).body;
+    let ready = serving.get("/readyz", &[own]).body;
+    assert!(metrics.contains("tool=\"mcp__s__fail\""), "{metrics}");
+    serving.signal("-TERM");
+    let spans = collector.spans(7 + 4);
+    let sent: String = collector.requests().into_iter().map(|(_, body)| body).collect();
+    assert!(spans.iter().any(|it| it.text("name") == "tools/call mcp__s__fail"), "{sent}");
+    for text in [metrics, ready, sent] {
+        assert!(!text.contains("SECRET_"), "{text}");
+        assert!(!text.contains("nothing to hide"), "{text}");
     }
 }
 
