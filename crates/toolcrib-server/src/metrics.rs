@@ -45,11 +45,14 @@ const LIMITS: [(&str, &str); 5] = [
     ("idempotency", "idempotency"),
 ];
 
+/// What a tool is known by here.
+type ServerAndTool = (Arc<str>, Arc<str>);
+
 /// Everything that is counted.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     /// Of each tool, by server and public name. Locked when a snapshot is built, and by whoever asks.
-    tools: Mutex<HashMap<(Arc<str>, Arc<str>), Arc<Meter>>>,
+    tools: Mutex<HashMap<ServerAndTool, Arc<Meter>>>,
     /// Of each source, by what it is called.
     sources: Mutex<HashMap<Arc<str>, Arc<SourceMeter>>>,
     built_in: [Arc<Meter>; built_in::NAMES.len()],

@@ -22,7 +22,8 @@ use std::{
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{sync::mpsc, task::AbortHandle};
+use tokio_util::task::TaskTracker;
 use toolcrib_wire::{Endpoint, text::Masker};
 
 pub(crate) use self::{
@@ -75,7 +76,9 @@ pub(crate) struct Tracer {
     masker: ArcSwap<Masker>,
     /// Gone when we close.
     queue: Mutex<Option<mpsc::Sender<Finished>>>,
-    sending: Mutex<Option<JoinHandle<()>>>,
+    /// The one task that sends. It ends after all others, whose spans it has to send.
+    tasks: TaskTracker,
+    sending: AbortHandle,
     pub(crate) counts: Arc<Counts>,
 }
 
@@ -106,10 +109,10 @@ impl Tracer {
             }
         };
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let sending = tokio::spawn(exporter.run(waiting));
-        let (queue, sending) = (Mutex::new(Some(queue)), Mutex::new(Some(sending)));
-        let masker = ArcSwap::from_pointee(masker);
-        Some(Arc::new(Self { sample, masker, queue, sending, counts }))
+        let tasks = TaskTracker::new();
+        let sending = tasks.spawn(exporter.run(waiting)).abort_handle();
+        let (queue, masker) = (Mutex::new(Some(queue)), ArcSwap::from_pointee(masker));
+        Some(Arc::new(Self { sample, masker, queue, tasks, sending, counts }))
     }
 
     /// Takes these secrets out too from now on.
@@ -135,11 +138,9 @@ impl Tracer {
     /// Sends what is left, and ends.
     pub(crate) async fn close(&self) {
         drop(self.queue.lock().take());
-        let sending = self.sending.lock().take();
-        if let Some(mut sending) = sending
-            && tokio::time::timeout(LAST, &mut sending).await.is_err()
-        {
-            sending.abort();
+        self.tasks.close();
+        if tokio::time::timeout(LAST, self.tasks.wait()).await.is_err() {
+            self.sending.abort();
             tracing::warn!("the last spans were not sent in time");
         }
     }

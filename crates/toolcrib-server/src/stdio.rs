@@ -182,8 +182,8 @@ impl Conversation {
             Era::Legacy => Asker::legacy(out, Arc::clone(&self.visit)),
         };
         let transport = if self.written.is_some() { "pipe" } else { "tcp" };
-        let traces = self.gateway.tracer.is_some();
-        let trace = traces.then(|| Trace::of(Came::over(transport, &id))).unwrap_or_default();
+        let tracer = self.gateway.tracer.as_ref();
+        let trace = tracer.map(|_| Trace::of(Came::over(transport, &id))).unwrap_or_default();
         let asked = Asked {
             caller: self.caller.clone(),
             era,

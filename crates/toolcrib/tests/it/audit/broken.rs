@@ -150,9 +150,16 @@ fn full_disk(mode: &str) {
         assert_eq!(answer["result"]["_meta"]["toolcrib/code"], "audit_unavailable", "{answer}");
     }
     assert_eq!(crate::guarded::calls(&notes), before, "nothing ran");
+    // Whoever watches sees it.
+    let ready = serving.get("/readyz", &[]);
+    assert_eq!(ready.status, 503, "{ready:?}");
+    assert!(ready.body.contains("the audit record cannot be written"), "{ready:?}");
+    let page = serving.get("/metrics", &[]).body;
+    assert!(page.contains("\ntoolcrib_audit_writable 0\n"), "{page}");
     drop(ballast);
     fs::remove_file(inside.join("ballast")).unwrap();
     soon("it works again", || call()["result"]["isError"] == false);
+    assert_eq!(serving.get("/readyz", &[]).status, 200);
     soon("all is written", || calls(&inside).len() == crate::guarded::calls(&notes));
     let all = records(&inside);
     let told = all.iter().find(|it| it["event"] == "refused").unwrap();

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     kit::{Folder, entry},
+    python::Caller,
     real::installed,
     serving::Serving,
 };
@@ -215,4 +216,47 @@ fn what_was_sent_shows_among_what_is_counted() {
             && page.sum("toolcrib_spans_total", &[]) == 2.0
             && page.sum("toolcrib_span_queue", &[]) == 0.0
     });
+}
+
+#[test]
+fn what_is_read_is_a_span_and_counts() {
+    let Some(tools) = installed() else { return };
+    let server = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";
+    let folder = Folder::workspace(
+        &json!({ "e": { "command": "node", "args": [tools.join(server), "stdio"] } }),
+    );
+    let collector = Collector::start(Manner::Takes);
+    folder.write("network.yaml", format!("telemetry: {{ otlp: '{}' }}\n", collector.url));
+    let serving = Serving::start(folder.path());
+    let mut caller = Caller::new(&serving);
+    let prompts = caller.ask("prompts/list", &json!({}))["result"]["prompts"].clone();
+    let plain = |it: &&Value| it["arguments"].as_array().is_none_or(Vec::is_empty);
+    let prompt = prompts.as_array().unwrap().iter().find(plain).unwrap()["name"].clone();
+    let resources = caller.ask("resources/list", &json!({}))["result"]["resources"].clone();
+    let uri = resources[0]["uri"].clone();
+    let got = caller.ask("prompts/get", &json!({ "name": prompt }));
+    assert!(got["result"]["messages"].is_array(), "{got}");
+    let read = caller.ask("resources/read", &json!({ "uri": uri }));
+    assert!(read["result"]["contents"].is_array(), "{read}");
+    let page = metrics(&serving, &[]);
+    for method in ["prompts/get", "resources/read"] {
+        let labels = [("server", "e"), ("method", method), ("outcome", "ok")];
+        assert_eq!(page.sum("toolcrib_reads_total", &labels), 1.0, "{method}");
+    }
+    serving.signal("-TERM");
+    let spans = collector.spans(4);
+    let (prompt, uri) = (prompt.as_str().unwrap(), uri.as_str().unwrap());
+    let of = |method: &str, server: bool| {
+        let fits = |it: &&Seen| it.get("mcp.method.name") == method && it.is_server() == server;
+        spans.iter().find(fits).unwrap_or_else(|| panic!("{method}: {spans:#?}"))
+    };
+    let (server, client) = (of("prompts/get", true), of("prompts/get", false));
+    assert_eq!(server.text("name"), format!("prompts/get {prompt}"));
+    assert_eq!(server.get("gen_ai.prompt.name"), prompt);
+    let own = client.get("gen_ai.prompt.name");
+    assert!(!own.is_empty() && prompt.ends_with(own), "{own}");
+    assert_eq!(server.get("gen_ai.operation.name"), "");
+    let (server, client) = (of("resources/read", true), of("resources/read", false));
+    assert_eq!((server.text("name"), server.get("mcp.resource.uri")), ("resources/read", uri));
+    assert_eq!(client.text("parentSpanId"), server.text("spanId"));
 }
