@@ -278,7 +278,7 @@ impl Door {
             },
             _ => Bytes::new(),
         };
-        let local = is_local(&caller, &head.headers);
+        let local = is_local(&caller, &head);
         let (method, uri, headers) = (&head.method, &head.uri, &head.headers);
         let caught = console::Caught { method, uri, headers, body, local };
         console::answer(&self.gateway, caller, caught).await
@@ -347,14 +347,24 @@ fn is_api(path: &str) -> bool {
 }
 
 /// Whether a request comes straight from a program of this machine, as far as can be told: what a proxy hands on
-/// comes from this machine too.
-fn is_local(caller: &Caller, headers: &HeaderMap) -> bool {
-    let handed_on = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
+/// comes from this machine too, and may look the same. So a proxy is to be declared (`behind_proxy`, see `Access`);
+/// this finds those that were not, where they give themselves away.
+fn is_local(caller: &Caller, head: &http::request::Parts) -> bool {
+    let headers = &head.headers;
+    let told = |name: &str| {
+        ["forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"]
+            .contains(&name)
+            || name.starts_with("x-forwarded-")
+            || name.starts_with("x-original-")
+    };
+    // No browser speaks it any more; nginx does to whom it hands on, unless it is told otherwise.
+    let handed_on =
+        head.version == http::Version::HTTP_10 || headers.keys().any(|it| told(it.as_str()));
     let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let host = host.rsplit_once(':').map_or(host, |(name, _)| name);
     caller.address.is_some_and(|it| it.to_canonical().is_loopback())
         && ["127.0.0.1", "localhost", "[::1]"].iter().any(|it| host.eq_ignore_ascii_case(it))
-        && !handed_on.iter().any(|it| headers.contains_key(*it))
+        && !handed_on
 }
 
 fn unauthorized(denied: Denied) -> Response<Body> {

@@ -4,6 +4,7 @@
 //! token that is configured and cannot be had) refuses the start; anything else is a problem.
 
 mod files;
+mod proxy;
 mod secrets;
 
 use std::{
@@ -348,7 +349,8 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
     unknown(&access.other, "external_access: ", &ACCESS_KEYS, &[], &mut problems);
     let instructions =
         access.instruction.as_deref().and_then(|it| instructions(it, folder, &mut problems));
-    let access = resolve_access(access, shapes, lookup, &mut problems)?;
+    let mut access = resolve_access(access, shapes, lookup, &mut problems)?;
+    access.behind_proxy = written.behind_proxy;
     let (warnings, problems) =
         problems.into_iter().partition(|it| it.severity == Severity::Warning);
     Ok(Network {
@@ -418,6 +420,7 @@ fn resolve_access(
         token: main,
         anonymous: written.anonymous,
         closed: false,
+        behind_proxy: false,
         lists: lists(written.exposed_tools, written.excluded_tools),
         groups,
         shapes,
