@@ -2,16 +2,16 @@
 
 import { render } from './preact.mjs';
 import { api, follow, onExpired, parse, setToken, token } from './ask.js';
-import { Failed, Guard, clean, html, useCallback, useEffect, useRef, useState } from './parts.js';
+import { Failed, Guard, clean, html, settle, useCallback, useEffect, useRef, useState } from './parts.js';
 import { Calls } from './calls.js';
 import { Context } from './context.js';
 import { Events } from './events.js';
 import { Servers } from './servers.js';
-import { Tools } from './tools.js';
+import { Tools, endAll } from './tools.js';
 
 const PAGES = [['tools', 'Tools', Tools], ['calls', 'Calls', Calls], ['servers', 'Servers', Servers], ['events', 'Events', Events], ['context', 'Context', Context]];
 
-const KEYS = [['/', 'search'], ['j, k', 'next, previous'], ['Enter', 'open, or run in the search field'], ['Esc', 'back'], ['1 to 5', 'pages'], ['?', 'these keys']];
+const KEYS = [['/', 'search'], ['j, k', 'next, previous'], ['Home, End, Page', 'far in a list'], ['Enter', 'open, or run in the search field'], ['Esc', 'back'], ['1 to 5', 'pages'], ['?', 'these keys']];
 
 /** The page and what stands behind it, from the address. */
 function route() {
@@ -21,14 +21,14 @@ function route() {
   return { page: PAGES.some(([it]) => it === page) ? page : 'tools', path };
 }
 
-function Login({ error, onToken }) {
+function Login({ error, onToken, onBack }) {
   const [text, setText] = useState('');
   return html`<main class="login"><h1>Toolcrib</h1>
-    <p>This gateway asks for a token. You see and do what its group may.</p>
+    <p>${onBack ? 'With a token you may see more.' : 'This gateway asks for a token.'} You see and do what its group may.</p>
     <form onSubmit=${(event) => { event.preventDefault(); onToken(text.trim()); }}>
       <div class="field"><label for="token">Token</label><input id="token" type="password" autocomplete="off" value=${text} onInput=${(event) => setText(event.target.value)} /></div>
       ${error && html`<p class="fault" role="alert">${clean(error)}</p>`}
-      <button class="strong" type="submit">Look</button></form>
+      <button class="strong" type="submit">Look</button> ${onBack && html`<button type="button" onClick=${onBack}>Go on without</button>`}</form>
     <p class="quiet">It is kept until this tab is closed, and sent to nobody else.</p></main>`;
 }
 
@@ -64,7 +64,7 @@ function useKeys({ go, at, list, help }) {
       } else if (step && found && found.items.length) {
         const key = found.keyOf || ((it) => it.name);
         const place = found.items.findIndex((it) => key(it) === found.chosen);
-        found.choose(found.items[Math.min(found.items.length - 1, Math.max(0, place < 0 ? 0 : place + step))]);
+        found.choose(found.items[Math.min(found.items.length - 1, Math.max(0, place < 0 ? 0 : place + step))], 'move');
       } else if (event.key === 'Enter' && event.target === document.body) {
         const heading = document.querySelector('.detail h2');
         if (heading) heading.focus();
@@ -77,14 +77,22 @@ function useKeys({ go, at, list, help }) {
   }, [go, at]);
 }
 
-function Shell({ me, onLeave }) {
+function Shell({ me, onLeave, onLogin, onBeat }) {
   const [at, setAt] = useState(route());
   const [beat, setBeat] = useState(0);
+  const [joined, setJoined] = useState(0);
   const [live, setLive] = useState(['lost', '']);
   const heard = useRef(new Set());
   const list = useRef(null);
   const help = useRef(null);
-  const waiting = useRef(0);
+  const waiting = useRef({});
+  const was = useRef('');
+  useEffect(() => {
+    settle();
+    // Whoever came back stands in the list again, not at the top of the page.
+    if (was.current && !at.path && document.activeElement === document.body) document.querySelector('.rows')?.focus();
+    was.current = at.path;
+  }, [at]);
   useEffect(() => {
     const changed = () => setAt(route());
     addEventListener('hashchange', changed);
@@ -92,21 +100,30 @@ function Shell({ me, onLeave }) {
   }, []);
   useEffect(() => {
     const stop = new AbortController();
+    // Servers that come and go do not make the page load everything four times a second.
+    const later = (name, pause, then) => {
+      waiting.current[name] ||= setTimeout(() => { waiting.current[name] = 0; then(); }, pause);
+    };
     follow('api/live', {
       signal: stop.signal,
       onState: (...now) => setLive(now),
       onEvent: (event) => {
         const said = parse(event.data);
-        // Servers that come and go do not make the page load everything four times a second.
-        if (said.catalogue !== undefined && !waiting.current) {
-          waiting.current = setTimeout(() => { waiting.current = 0; setBeat((it) => it + 1); }, 700);
-        }
+        if (said.catalogue !== undefined) later('beat', 700, () => { setBeat((it) => it + 1); onBeat(); });
+        // What ended before the stream began, or was too much for it, is on record.
+        if (said.watching) setJoined((it) => it + 1);
+        if (said.passed) later('passed', 3000, () => setJoined((it) => it + 1));
         if (said.calls) for (const hear of heard.current) hear(said.calls);
       },
     });
     return () => stop.abort();
   }, [me]);
-  const go = useCallback((path) => { location.hash = `#/${path}`; }, []);
+  // Whoever moves through a list does not want to go back through all of it.
+  const go = useCallback((path, how) => {
+    if (how !== 'move' || !route().path) { location.hash = `#/${path}`; return; }
+    history.replaceState(null, '', `#/${path}`);
+    setAt(route());
+  }, []);
   useKeys({ go, at, list, help });
   const onCalls = useCallback((hear) => { heard.current.add(hear); return () => heard.current.delete(hear); }, []);
   const [, title, Page] = PAGES.find(([it]) => it === at.page);
@@ -117,27 +134,31 @@ function Shell({ me, onLeave }) {
       <div class="who"><span class=${live[0]} title=${live[1]}>${live[0] === 'live' ? 'live' : 'not connected'}</span>
         <span>group <b>${clean(me.group)}</b>${me.operator ? ', operator' : ''}</span><span class="quiet">${clean(me.version)}</span>
         <${Theme} /><button class="small" type="button" onClick=${() => help.current.showModal()}>Keys</button>
-        ${token() && html`<button class="small" type="button" onClick=${onLeave}>Leave</button>`}</div></header>
-    <main id="content" tabindex="-1" aria-label=${title}><${Guard} key=${at.page}><${Page} me=${me} path=${at.path} go=${go} search=${list} beat=${beat} onCalls=${onCalls} /><//></main>
+        ${token() ? html`<button class="small" type="button" onClick=${onLeave}>Leave</button>` : me.tokens && html`<button class="small" type="button" onClick=${onLogin}>Log in</button>`}</div></header>
+    <main id="content" tabindex="-1" aria-label=${title}><${Guard} key=${at.page}><${Page} me=${me} path=${at.path} go=${go} search=${list} beat=${beat} joined=${joined} onCalls=${onCalls} /><//></main>
     <dialog ref=${help} aria-labelledby="keys"><h2 id="keys">Keys</h2><dl class="facts">${KEYS.map(([key, about]) => html`<dt><kbd>${key}</kbd></dt><dd>${about}</dd>`)}</dl>
       <form method="dialog"><button class="strong" type="submit">Close</button></form></dialog></div>`;
 }
 
 function App() {
   const [state, setState] = useState({});
-  const enter = useCallback(async () => {
+  const enter = useCallback(async (open) => {
     try { setState({ me: await api('me') }); } catch (error) {
-      if (error.status === 401) setState({ ask: true, error: token() ? 'Nobody has this token.' : '' }); else setState({ error });
+      if (error.status === 401) setState({ ask: true, open, error: token() ? 'Nobody has this token.' : '' }); else setState({ error });
     }
   }, []);
   useEffect(() => {
     onExpired(() => setState((it) => (it.me ? { ask: true, error: 'The token is no longer good.' } : it)));
     enter();
   }, []);
-  if (state.ask) return html`<${Login} error=${state.error} onToken=${(text) => { setToken(text); enter(); }} />`;
-  if (state.error) return html`<main class="login"><h1>Toolcrib</h1><${Failed} error=${state.error} /><button type="button" onClick=${enter}>Try again</button></main>`;
+  // What one may do can change while one looks.
+  const look = useCallback(() => api('me').then((me) => setState((it) => (it.me && JSON.stringify(it.me) !== JSON.stringify(me) ? { me } : it)), () => {}), []);
+  const leave = () => { endAll(); setToken(''); setState({}); enter(); };
+  const without = state.open && (() => { setToken(''); enter(); });
+  if (state.ask) return html`<${Login} error=${state.error} onBack=${without} onToken=${(text) => { setToken(text); enter(state.open); }} />`;
+  if (state.error) return html`<main class="login"><h1>Toolcrib</h1><${Failed} error=${state.error} /><button type="button" onClick=${() => enter()}>Try again</button></main>`;
   if (!state.me) return html`<p class="quiet pad">Loading</p>`;
-  return html`<${Shell} me=${state.me} onLeave=${() => { setToken(''); setState({}); enter(); }} />`;
+  return html`<${Shell} me=${state.me} onBeat=${look} onLeave=${leave} onLogin=${() => setState({ ask: true, open: true })} />`;
 }
 
 const root = document.getElementById('app');

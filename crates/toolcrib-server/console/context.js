@@ -19,8 +19,8 @@ function Search({ me }) {
     <form class="line" onSubmit=${find}><label class="grow">What it wants to do <input id="search" value=${query} onInput=${(event) => setQuery(event.target.value)} placeholder="how full is the moon   /" /></label>
       ${1 < me.groups.length && html`<label>As group <select value=${group} onChange=${(event) => setGroup(event.target.value)}>${me.groups.map((it) => html`<option value=${it}>${clean(it)}</option>`)}</select></label>`}
       <button class="strong" type="submit" disabled=${!query.trim()}>Search</button></form>
-    <div aria-live="polite">${state.error && html`<${Failed} error=${state.error} />`}
-      ${state.data && !found.length && html`<p>None of ${plural(state.data.total, 'tool')} fits. Say it in other words.</p>`}
+    <div>${state.error && html`<${Failed} error=${state.error} />`}
+      <p role="status">${state.data ? (found.length ? `${found.length} of ${plural(state.data.total, 'tool')}, the best first` : `None of ${plural(state.data.total, 'tool')} fits. Say it in other words.`) : ''}</p>
       ${found.length > 0 && html`<ol class="found">${found.map((it) => html`<li key=${it.name}><a href=${`#/tools/${encodeURIComponent(it.name)}`}>${clean(it.name)}</a> <${Badge} kind="source">${clean(it.source)}<//>
         <svg class="meter" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="6" /><rect width=${(100 * Number(it.score)) / best} height="6" /></svg><span class="quiet">${clean(it.description)}</span></li>`)}</ol>`}</div></section>`;
 }
@@ -51,19 +51,26 @@ function Stored({ me, path, go }) {
 
 const WHY = { sensitivity: 'too sensitive', dedup: 'said elsewhere', kind_limit: 'too many of the kind', budget: 'no room', apart: 'the other half may not be shown' };
 
-/** The budget as a bar: what went in, in order, and how much is left. */
+/** The budget as a bar: what went in, in order, how much is left, and behind the line what stayed out. */
 function Tokens({ pack }) {
   const { budget, tokens, header_footer_tokens: frame } = pack.stats;
   const inside = pack.items.filter((it) => it.included);
-  const whole = Math.max(Number(budget), Number(tokens), 1);
+  const outside = pack.items.filter((it) => !it.included);
+  const left = outside.reduce((all, it) => all + Number(it.tokens), 0);
+  const room = Math.max(Number(budget), Number(tokens), 1);
+  const whole = room + left;
   let at = 0;
   const piece = (width, kind, title) => {
     const x = at;
     at += width;
     return html`<rect class=${kind} x=${(1000 * x) / whole} width=${Math.max(0.5, (1000 * width) / whole)} y="0" height="34"><title>${title}</title></rect>`;
   };
-  return html`<svg class="tokens" viewBox="0 0 1000 34" preserveAspectRatio="none" role="img" aria-label=${`${tokens} of ${budget} tokens are used`}><rect class="out" width="1000" height="34" />
-    ${piece(Number(frame), 'frame', `frame: ${frame} tokens`)}${inside.map((it) => piece(Number(it.tokens), 'in', `${clean(it.id)}: ${it.tokens} tokens`))}</svg>`;
+  const used = html`${piece(Number(frame), 'frame', `frame: ${clean(frame)} tokens`)}${inside.map((it) => piece(Number(it.tokens), 'in', `${clean(it.id)}: ${clean(it.tokens)} tokens`))}`;
+  at = room;
+  const rest = outside.map((it) => piece(Number(it.tokens), 'left', `${clean(it.id)}: ${clean(it.tokens)} tokens, out: ${clean(WHY[it.reason] || it.reason)}`));
+  const line = (1000 * room) / whole;
+  return html`<svg class="tokens" viewBox="0 0 1000 34" preserveAspectRatio="none" role="img" aria-label=${`${clean(tokens)} of ${clean(budget)} tokens are used; ${left} tokens stayed out`}><rect class="out" width=${line} height="34" />${used}${rest}<line x1=${line} x2=${line} y1="0" y2="34" /></svg>
+    <p class="quiet">Strong: in. Grey: frame, and room that is left. Amber, behind the line: what stayed out, ${plural(left, 'token')}.</p>`;
 }
 
 function Pack({ me }) {
@@ -88,8 +95,8 @@ function Pack({ me }) {
       <div class="line"><label>For <select value=${phase} onChange=${(event) => setPhase(event.target.value)}>${['route', 'call', 'interpret', 'answer'].map((it) => html`<option value=${it}>${it}</option>`)}</select></label>
         <label class="grow">Query <input value=${query} onInput=${(event) => setQuery(event.target.value)} /></label><label>Budget <input inputmode="numeric" value=${budget} placeholder="usual" onInput=${(event) => setBudget(event.target.value.replace(/\D/g, ''))} /></label>
         <button class="strong" type="submit" disabled=${!session && !text.trim()}>Pack</button></div></form>
-    <div aria-live="polite">${state.error && html`<${Failed} error=${state.error} />`}
-      ${pack && html`<p><b>${Number(pack.stats.tokens).toLocaleString('en')}</b> of ${Number(pack.stats.budget).toLocaleString('en')} tokens; ${plural(pack.stats.included_count, 'item')} in, ${pack.stats.dropped_count} out</p><${Tokens} pack=${pack} />
+    <div>${state.error && html`<${Failed} error=${state.error} />`}
+      <p role="status">${pack && html`<b>${Number(pack.stats.tokens).toLocaleString('en')}</b> of ${Number(pack.stats.budget).toLocaleString('en')} tokens; ${plural(pack.stats.included_count, 'item')} in, ${clean(pack.stats.dropped_count)} out`}</p>${pack && html`<${Tokens} pack=${pack} />
         <div class="scroll" tabindex="0" role="region" aria-label="Items"><table><thead><tr><th scope="col">item</th><th scope="col">kind</th><th class="number" scope="col">tokens</th><th class="number" scope="col">score</th><th scope="col">verdict</th></tr></thead>
         <tbody>${pack.items.map((it) => html`<tr key=${it.id}><td>${clean(it.id)}</td><td>${clean(it.kind)}</td><td class="number">${String(it.tokens)}</td><td class="number">${it.score === null ? '' : Number(it.score).toFixed(3)}</td><td>${it.included ? html`<${Badge} kind="good">in<//>` : html`<${Badge} kind="warn">out<//> ${clean(WHY[it.reason] || it.reason)}`}${it.from_closure ? ', others follow from it' : ''}</td></tr>`)}</tbody></table></div>
         <details><summary>The prompt</summary><pre tabindex="0">${clean(pack.prompt)}</pre></details>`}</div>

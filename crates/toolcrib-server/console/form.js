@@ -1,6 +1,6 @@
 // A form made of a schema.
 
-import { begin, place, rules } from './schema.js';
+import { EMPTY, begin, place, rules } from './schema.js';
 import { clean, html } from './parts.js';
 
 const nameOf = (path) => path.replace(/[^\w.-]/g, '_');
@@ -23,7 +23,8 @@ function Choice({ id, choices, value, required, onChange, about, bad }) {
     ${choices.map(([key, text]) => html`<option key=${key} value=${key}>${clean(text)}</option>`)}</select>`;
 }
 
-function Simple({ kind, id, name, schema, choices, value, required, fault, onChange }) {
+function Simple({ kind, id, name, schema, choices, value: given, required, fault, onChange }) {
+  const value = given ?? '';
   const about = `${id}-about`;
   const bad = fault ? 'true' : undefined;
   const typed = (event) => onChange(event.target.value);
@@ -44,7 +45,9 @@ function Simple({ kind, id, name, schema, choices, value, required, fault, onCha
     const shown = (schema.examples || [])[0];
     input = html`<input ...${common} type=${type} inputmode=${mode} autocomplete="off" placeholder=${shown === undefined ? '' : clean(shown)} />`;
   }
-  return html`<div class="field"><${Label} id=${id} name=${name} required=${required} schema=${schema} />${input}<${About} id=${id} schema=${schema} fault=${fault} /></div>`;
+  // Nothing typed is not given; what is given and empty has to be said.
+  const empty = kind === 'string' && value === '' && !schema.minLength && !schema.format && html`<button type="button" class="small" aria-pressed=${given === EMPTY} aria-describedby=${about} title="Send it, as a text without characters" onClick=${() => onChange(given === EMPTY ? '' : EMPTY)}>empty text</button>`;
+  return html`<div class="field"><${Label} id=${id} name=${name} required=${required} schema=${schema} />${input}${empty}<${About} id=${id} schema=${schema} fault=${fault} /></div>`;
 }
 
 /** One place of a form, and those inside of it. */

@@ -160,7 +160,20 @@ export function Text({ text }) {
     ${raw ? plain : html`<${Value} value=${value} />`}`;
 }
 
-/** A long list of rows of one height, of which only those in sight are made. */
+const narrow = () => matchMedia('(max-width: 820px)').matches;
+
+/** Whether what is opened next gets the focus: whoever works with keys, or sees only one of both, goes on there. */
+const opening = { focus: false };
+
+/** Puts the focus on what was opened, once it is there, if that is wanted. */
+export function settle(patience = 60) {
+  if (!opening.focus) return;
+  const heading = document.querySelector('.detail h2[tabindex]');
+  if (heading || !patience) opening.focus = false;
+  if (heading) heading.focus(); else if (patience) setTimeout(() => settle(patience - 1), 50);
+}
+
+/** A long list of rows of one height, of which only those in sight are made. Where it is alone on the screen, moving only marks a row. */
 export function Rows({ items, height, label, chosen, onChoose, row, keyOf }) {
   const box = useRef(null);
   const [view, setView] = useState({ top: 0, tall: 600 });
@@ -171,21 +184,29 @@ export function Rows({ items, height, label, chosen, onChoose, row, keyOf }) {
     watch.observe(box.current);
     return () => watch.disconnect();
   }, []);
-  const at = items.findIndex((it) => keyOf(it) === chosen);
+  const [marked, setMarked] = useState(undefined);
+  const at = items.findIndex((it) => keyOf(it) === (marked ?? chosen));
+  useEffect(() => setMarked(undefined), [chosen]);
   useEffect(() => {
     if (at < 0 || !box.current) return;
     const { scrollTop, clientHeight } = box.current;
     if (at * height < scrollTop) box.current.scrollTop = at * height;
     if (scrollTop + clientHeight < (at + 1) * height) box.current.scrollTop = (at + 1) * height - clientHeight;
-  }, [chosen, items]);
+  }, [chosen, marked, items]);
   const first = Math.max(0, Math.floor(view.top / height) - 6);
   const last = Math.min(items.length, Math.ceil((view.top + view.tall) / height) + 6);
+  const open = (it, byKey) => {
+    opening.focus = byKey || narrow();
+    if (keyOf(it) === chosen) settle(); else onChoose(it, 'open');
+  };
   const keys = (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!step || !items.length) return;
+    const page = Math.max(1, Math.floor(view.tall / height) - 1);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: items.length - 1 }[event.key];
+    if ((to === undefined && event.key !== 'Enter') || !items.length) return;
     event.preventDefault();
-    const next = Math.min(items.length - 1, Math.max(0, at < 0 ? 0 : at + step));
-    onChoose(items[next], 'move');
+    if (to === undefined) { if (0 <= at) open(items[at], true); return; }
+    const next = items[Math.min(items.length - 1, Math.max(0, to))];
+    if (narrow()) setMarked(keyOf(next)); else onChoose(next, 'move');
   };
   const name = (place) => `${label.replace(/\W+/g, '-')}-${place}`;
   return html`<div class="rows" ref=${box} role="listbox" aria-label=${label} tabindex="0" onScroll=${look} onKeyDown=${keys}
@@ -193,15 +214,19 @@ export function Rows({ items, height, label, chosen, onChoose, row, keyOf }) {
     <div class="rows-all" role="presentation" style=${{ height: `${items.length * height}px` }}>
       ${items.slice(first, last).map((it, offset) => html`<div key=${keyOf(it)} id=${name(first + offset)} class="row" role="option" aria-selected=${first + offset === at}
         aria-setsize=${items.length} aria-posinset=${first + offset + 1} style=${{ top: `${(first + offset) * height}px`, height: `${height}px` }}
-        onClick=${() => onChoose(it, 'open')}>${row(it)}</div>`)}
+        onClick=${() => open(it, false)}>${row(it)}</div>`)}
     </div></div>`;
 }
 
 /** Asks before something is done that cannot be taken back. */
-export function Confirm({ label, question, disabled, onYes, kind = '' }) {
-  const [asking, setAsking] = useState(false);
-  if (!asking) return html`<button type="button" class=${`small ${kind}`} disabled=${disabled} onClick=${() => setAsking(true)}>${label}</button>`;
-  return html`<span class="confirm" role="group" aria-label=${question}>${question}
-    <button type="button" class="small strong" ref=${(it) => it && it.focus()} onClick=${() => { setAsking(false); onYes(); }}>Yes</button>
+export function Confirm({ label, question, disabled, onYes, kind = '', children }) {
+  const [asking, setAsking] = useState(null);
+  const button = useRef(null);
+  // Once for each question, and back when it is answered: whatever else the page makes anew, the focus stays where it is.
+  useEffect(() => { if (asking !== null && button.current) button.current.focus(); }, [asking]);
+  const leave = (event) => { if (event.key === 'Escape') { event.stopPropagation(); setAsking(false); } };
+  if (!asking) return html`<button key="ask" ref=${button} type="button" class=${`small ${kind}`} disabled=${disabled} onClick=${() => setAsking(true)}>${label}</button>`;
+  return html`<span key="answer" class="confirm" role="group" aria-label=${question} onKeyDown=${leave}>${question} ${children}
+    <button type="button" class="small strong" ref=${button} onClick=${() => { setAsking(false); onYes(); }}>Yes</button>
     <button type="button" class="small" onClick=${() => setAsking(false)}>No</button></span>`;
 }

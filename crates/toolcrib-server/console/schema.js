@@ -2,7 +2,12 @@
 // `faultsOf` says what is wrong with it. Whatever a form cannot ask for is asked for as JSON. The gateway checks all
 // of it again.
 
+import { parse } from './ask.js';
+
 const DEEPEST = 6;
+
+/** The draft of a text that is given and empty; nothing typed is a text that is not given. */
+export const EMPTY = null;
 
 /** The schema behind references inside of the document. */
 export function resolve(schema, root) {
@@ -72,8 +77,8 @@ export function begin(given, root, required, depth = 0) {
       const at = has ? choices.findIndex((it) => JSON.stringify(it) === JSON.stringify(schema.default)) : -1;
       return at < 0 ? (required && choices.length === 1 ? '0' : '') : String(at);
     }
-    case 'boolean': return has ? String(schema.default === true) : required ? 'false' : '';
-    case 'string': return typeof schema.default === 'string' ? schema.default : '';
+    case 'boolean': return has ? String(schema.default === true) : '';
+    case 'string': return typeof schema.default === 'string' ? schema.default || EMPTY : '';
     case 'integer': case 'number': return has ? String(schema.default) : '';
     case 'object': {
       const members = Object.entries(schema.properties).map(([name, it]) => {
@@ -94,6 +99,34 @@ export function begin(given, root, required, depth = 0) {
   }
 }
 
+/** The draft that says this value, as far as a form can say it; whoever asks compares what it says. */
+export function fill(given, root, value, required, depth = 0) {
+  const { kind, schema, choices, list } = place(given, root, depth);
+  const none = value === undefined;
+  const text = none ? '' : JSON.stringify(value);
+  switch (kind) {
+    case 'enum': return none ? '' : String(choices.findIndex((it) => JSON.stringify(it) === text)).replace('-1', '');
+    case 'boolean': return typeof value === 'boolean' ? text : '';
+    case 'string': return typeof value === 'string' ? value || EMPTY : '';
+    case 'integer': case 'number': return NUMBER.test(text) ? text : '';
+    case 'object': return Object.fromEntries(Object.entries(schema.properties).map(([name, it]) => [name, fill(it, root, isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined, schema.required.includes(name), depth + 1)]));
+    case 'array': return Array.isArray(value) ? value.map((it) => fill(schema.items || {}, root, it, true, depth + 1)) : [];
+    case 'ways': {
+      const drafts = list.map((it) => fill(it, root, value, required, depth + 1));
+      const fits = (draft, at) => !none && same(textOf(list[at], root, draft, required, depth + 1), text) && !Object.keys(faultsOf(list[at], root, draft, required, '', {}, depth + 1)).length;
+      const way = Math.max(0, drafts.findIndex(fits));
+      return { way, draft: drafts[way] };
+    }
+    default: return text;
+  }
+}
+
+/** Whether two JSON texts say the same, in whatever order. */
+export function same(a, b) {
+  const sorted = (_key, it) => (isObject(it) && !it.toJSON ? Object.fromEntries(Object.entries(it).sort(([x], [y]) => (x < y ? -1 : 1))) : it);
+  try { return JSON.stringify(parse(a), sorted) === JSON.stringify(parse(b), sorted); } catch { return false; }
+}
+
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
 /** A draft as JSON; nothing where it says nothing. */
@@ -102,7 +135,7 @@ export function textOf(given, root, draft, required, depth = 0) {
   switch (kind) {
     case 'enum': return draft === '' ? undefined : JSON.stringify(choices[Number(draft)]);
     case 'boolean': return draft === '' ? undefined : draft;
-    case 'string': return draft === '' ? undefined : JSON.stringify(draft);
+    case 'string': return draft === '' ? undefined : JSON.stringify(draft ?? '');
     case 'integer': case 'number': return draft.trim() === '' ? undefined : NUMBER.test(draft.trim()) ? draft.trim() : JSON.stringify(draft);
     case 'object': {
       const members = Object.entries(schema.properties).flatMap(([name, it]) => {
@@ -182,7 +215,7 @@ export function faultsOf(given, root, draft, required, path = 'args', found = {}
   }
   const note = (fault) => { if (fault) found[path] = fault; };
   switch (kind) {
-    case 'string': note(textFault(schema, draft)); break;
+    case 'string': note(textFault(schema, draft ?? '')); break;
     case 'integer': case 'number': note(numberFault(schema, kind, draft.trim())); break;
     case 'object':
       for (const [name, it] of Object.entries(schema.properties)) {

@@ -1,14 +1,14 @@
 // Servers: how they are and since when, what is wrong, and what is not as it was accepted.
 
 import { api, parse } from './ask.js';
-import { Badge, Confirm, Empty, Failed, Notice, ago, clean, html, plural, useEffect, useLoad, useMemo, useState } from './parts.js';
+import { Badge, Confirm, Empty, Failed, Fold, Notice, ago, clean, html, plural, useEffect, useLoad, useMemo, useState } from './parts.js';
 
 const KINDS = { ready: 'good', failed: 'bad', connecting: 'warn' };
 
 function Server({ it, onRestart, busy }) {
-  return html`<li class="card"><h3>${clean(it.name)} <${Badge} kind=${KINDS[it.state] || ''}>${it.state}<//>${it.required && html`<${Badge} title="Without it the gateway is not ready">required<//>`}${it.isolated && html`<${Badge} title="Each client has one of its own">one per client<//>`}</h3>
+  return html`<li class="card"><h3>${clean(it.name)} <${Badge} kind=${KINDS[it.state] || ''}>${clean(it.state)}<//>${it.required && html`<${Badge} title="Without it the gateway is not ready">required<//>`}${it.isolated && html`<${Badge} title="Each client has one of its own">one per client<//>`}</h3>
     <p>${it.since ? html`for ${ago(it.since)}, ` : ''}${plural(it.tools, 'tool')}${it.listed > it.tools ? ` of ${it.listed}` : ''} for you${1 < it.starts ? `, started ${it.starts} times` : ''}
-      ${it.tools > 0 && html` <a href="#/tools">see them</a>`}</p>
+      ${it.tools > 0 && html` <a href=${`#/tools/?source=${encodeURIComponent(it.name)}`}>see them</a>`}</p>
     ${it.cause && html`<${Notice} kind=${it.state === 'failed' ? 'bad' : 'info'}>${clean(it.cause)}${it.hint ? `\n${clean(it.hint)}` : ''}<//>`}
     ${it.last_error && it.state !== 'failed' && html`<p class="quiet">Last error, ${ago(it.last_error.at)} ago: ${clean(it.last_error.cause)}</p>`}
     ${(it.held || []).map((one) => html`<${Notice} kind="warn"><code>${clean(one.tool)}</code> is ${one.hidden ? 'hidden' : 'held back'}: ${clean(one.cause)}<//>`)}
@@ -40,12 +40,24 @@ function Diff({ before, now }) {
   return html`<div class="diff" tabindex="0" role="region" aria-label="What changed">${all.map(([kind, text]) => html`<div class=${kind}>${{ gone: '- ', come: '+ ', same: '  ' }[kind]}${clean(text)}</div>`)}</div>`;
 }
 
+/** The tools of a server of which nothing was accepted yet, the suspicious ones first. */
+function News({ tools }) {
+  const sorted = [...tools].sort((a, b) => Number(Boolean(b.flag)) - Number(Boolean(a.flag)));
+  const about = (it) => html`<code>${clean(it.name)}</code>${it.flag && html` <${Badge} kind="bad">suspicious<//>`}`;
+  return html`<p>${plural(tools.length, 'tool')}, all new:</p><div class="scroll news" tabindex="0" role="region" aria-label="Tools that would be accepted">${sorted.map((it) => html`<div key=${it.name}>
+    ${it.flag && html`<${Notice} kind="bad">${clean(it.flag)}<//>`}
+    ${it.definition ? html`<${Fold} title=${about(it)} inside=${() => html`<${Diff} before=${null} now=${it.definition} />`} />` : about(it)}</div>`)}</div>`;
+}
+
 function Change({ it, onAccept }) {
   const shown = it.definition_before || it.definition_now;
+  const odd = it.flag || (it.tools || []).some((one) => one.flag);
   return html`<li class="card"><p><b>${clean(it.text)}</b></p>
     ${(it.meanings || []).length > 1 && html`<ul>${it.meanings.map((one) => html`<li>${clean(one.text || JSON.stringify(one))}</li>`)}</ul>`}
+    ${it.flag && html`<${Notice} kind="bad"><b>Suspicious definition.</b> ${clean(it.flag)}<//>`}
+    ${it.tools && it.tools.length > 0 && html`<${News} tools=${it.tools} />`}
     ${shown && html`<${Diff} before=${it.definition_before} now=${it.definition_now} />`}
-    ${it.acceptable ? html`<${Confirm} kind="strong" label="Accept" question="Accept it as it is now?" onYes=${() => onAccept(it)} />` : html`<p class="quiet">The server cannot be asked just now.</p>`}</li>`;
+    ${it.acceptable ? html`<${Confirm} kind="strong" label="Accept" question=${odd ? 'Accept it as it is now, although it is suspicious?' : 'Accept it as it is now?'} onYes=${() => onAccept(it)} />` : html`<p class="quiet">The server cannot be asked just now.</p>`}</li>`;
 }
 
 function Pins({ beat }) {

@@ -1,10 +1,10 @@
 // Tools: find one, read what it takes, try it.
 
-import { api, rpc, rpcText } from './ask.js';
+import { api, parse, rpc, rpcText } from './ask.js';
 import { Field, Shape } from './form.js';
-import { Badge, Empty, Failed, Fold, Guard, Notice, Rows, Snippet, clean, html, millis, plural, size, useEffect, useLoad, useMemo, useRef, useState } from './parts.js';
+import { Badge, Empty, Failed, Fold, Guard, Notice, Rows, Snippet, clean, html, millis, plural, size, useEffect, useLoad, useMemo, useState } from './parts.js';
 import { Result } from './result.js';
-import { begin, faultsOf, textOf } from './schema.js';
+import { begin, faultsOf, fill, same, textOf } from './schema.js';
 
 const CLAIMS = [
   ['readOnlyHint', true, 'read-only', ''], ['destructiveHint', true, 'destructive', 'warn'],
@@ -19,7 +19,7 @@ function Claims({ claims }) {
 
 const words = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 
-const TypeRow = (it) => html`<div class="row-head"><span class="row-name">${clean(it.name)}</span>${it.flag && html`<${Badge} kind="bad" title=${clean(it.flag)}>suspicious<//>`}
+const TypeRow = (it) => html`<div class="row-head"><span class="row-name">${clean(it.name)}</span>${(runs.get(it.name) || {}).busy && html`<${Badge} kind="warn">running<//>`}${it.flag && html`<${Badge} kind="bad" title=${clean(it.flag)}>suspicious<//>`}
   <${Badge} kind="source">${clean(it.source)}<//></div><div class="row-text">${clean(it.description || it.title || 'no description')}</div>`;
 
 /** A shell's single quotes. */
@@ -42,15 +42,68 @@ function Questions({ requests, onAnswer }) {
     <button class="strong" type="submit" disabled=${0 < Object.keys(faults).length}>Answer</button> <button type="button" onClick=${() => answer('decline')}>Decline</button></form>`;
 }
 
+// What runs goes on when somebody looks elsewhere: by the name of the tool, and what came of it for whoever comes back.
+const runs = new Map();
+const watching = new Set();
+
+function setRun(name, change) {
+  const run = change(runs.get(name));
+  if (run) runs.set(name, run); else runs.delete(name);
+  for (const hear of watching) hear();
+}
+
+const isBusy = () => [...runs.values()].some((it) => it.busy);
+addEventListener('beforeunload', (event) => { if (isBusy()) event.preventDefault(); });
+
+/** Takes back whatever runs, for somebody who leaves. */
+export function endAll() {
+  for (const it of runs.values()) it.stop.abort();
+  runs.clear();
+}
+
+function useRun(name) {
+  const [, turn] = useState(0);
+  useEffect(() => {
+    const hear = () => turn((it) => it + 1);
+    watching.add(hear);
+    return () => {
+      watching.delete(hear);
+      if (name && runs.get(name) && !runs.get(name).busy) runs.delete(name);
+    };
+  }, [name]);
+  return runs.get(name) || null;
+}
+
+/** How far a call is, in its own words. */
+function Progress({ notice }) {
+  const { progress, total, message } = (notice && notice.params) || {};
+  if (progress === undefined) return null;
+  const whole = 0 < Number(total) ? Number(total) : undefined;
+  return html`<progress max=${whole} value=${whole && Number(progress) >= 0 ? Number(progress) : undefined} aria-label="Progress"></progress>
+    <span>${clean(progress)}${total === undefined ? '' : ` of ${clean(total)}`} ${clean(message)}</span>`;
+}
+
+/** What came of a call, in a few words: that much is read out. */
+function summary(run) {
+  if (!run) return '';
+  if (run.busy) return 'Running';
+  if (run.cancelled) return 'Cancelled. What the tool had begun may have been done.';
+  if (run.error) return 'It was not answered';
+  const { took, text, result, error } = run.answer;
+  return `Answered in ${millis(took)}, ${size(text.length)}${error || (result && result.isError) ? ': it failed' : ''}`;
+}
+
+const logLine = ({ params }) => clean(`${(params && params.level) || ''} ${params && typeof params.data === 'string' ? params.data : JSON.stringify(params && params.data)}\n`);
+
 /** A form for a tool, and what comes of it. */
 export function Try({ name, definition }) {
   const root = useMemo(() => ({ type: 'object', properties: {}, ...definition.inputSchema }), [definition]);
   const [draft, setDraft] = useState(() => begin(root, root, true));
   const [json, setJson] = useState(null);
   const [tried, setTried] = useState(false);
-  const [run, setRun] = useState(null);
-  const stop = useRef(null);
-  useEffect(() => () => stop.current && stop.current.abort(), []);
+  const [lossy, setLossy] = useState(false);
+  const run = useRun(name);
+  const busy = Boolean(run && run.busy);
   const faults = useMemo(() => {
     if (json === null) return faultsOf(root, root, draft, true);
     try { const value = JSON.parse(json); return value && typeof value === 'object' && !Array.isArray(value) ? {} : { args: 'arguments are an object' }; } catch (error) { return { args: `not JSON: ${error.message}` }; }
@@ -61,45 +114,57 @@ export function Try({ name, definition }) {
   const shown = tried ? faults : Object.fromEntries(Object.entries(faults).filter(([, it]) => it !== 'required'));
 
   const call = async (more = {}) => {
-    stop.current = new AbortController();
-    const began = { busy: true, notices: [] };
-    setRun(began);
-    const onNotice = (message) => setRun((it) => ({ ...it, notices: [...it.notices.slice(-99), message] }));
+    if ((runs.get(name) || {}).busy) return;
+    const stop = new AbortController();
+    setRun(name, () => ({ busy: true, notices: [], stop }));
+    const own = (change) => setRun(name, (it) => (it && it.stop === stop ? { ...it, ...change(it) } : it));
+    const onNotice = (message) => own((it) => ({ notices: [...it.notices.slice(-99), message] }));
     try {
       const params = { name: JSON.stringify(name), arguments: args, ...more };
-      const answer = await rpc('tools/call', params, { name, schema: definition.inputSchema, signal: stop.current.signal, onNotice });
-      setRun((it) => ({ ...it, busy: false, answer }));
+      const answer = await rpc('tools/call', params, { name, schema: definition.inputSchema, signal: stop.signal, onNotice });
+      own(() => ({ busy: false, answer }));
     } catch (error) {
-      setRun((it) => ({ ...it, busy: false, error: error.name === 'AbortError' ? null : error, cancelled: error.name === 'AbortError' }));
+      const cancelled = error.name === 'AbortError';
+      own(() => ({ busy: false, error: cancelled ? null : error, cancelled }));
     }
   };
   const submit = (event) => { event.preventDefault(); setTried(true); if (!wrong) call(); };
   const keys = (event) => { if ((event.ctrlKey || event.metaKey) && event.key === 'Enter') submit(event); };
+  // What was typed as JSON goes into the form; where the form cannot say all of it, nothing is lost unasked.
+  const toForm = (anyway) => {
+    if (json === null) return;
+    let filled = null;
+    try { filled = fill(root, root, parse(args), true); } catch { /* not JSON */ }
+    const whole = filled && same(textOf(root, root, filled, true), args);
+    if (!whole && !anyway) { setLossy(true); return; }
+    setDraft(filled || begin(root, root, true));
+    setLossy(false);
+    setJson(null);
+  };
   const progress = run && [...run.notices].reverse().find((it) => it.method === 'notifications/progress');
   const logs = run ? run.notices.filter((it) => it.method === 'notifications/message') : [];
   const answer = run && run.answer;
   const asks = answer && answer.result && answer.result.resultType === 'input_required' && answer.result;
   return html`<form class="try" aria-label=${`Try ${name}`} onSubmit=${submit} onKeyDown=${keys}>
-    <div class="switch" role="group" aria-label="Fill in as"><button type="button" class="small" aria-pressed=${json === null} onClick=${() => setJson(null)}>Form</button>
+    <div class="switch" role="group" aria-label="Fill in as"><button type="button" class="small" aria-pressed=${json === null} onClick=${() => toForm(false)}>Form</button>
       <button type="button" class="small" aria-pressed=${json !== null} onClick=${() => json === null && setJson(args)}>JSON</button></div>
     ${json === null ? html`${Object.keys(root.properties || {}).length === 0 && html`<p class="quiet">It takes no arguments.</p>`}
       <${Field} name="arguments" schema=${root} root=${root} value=${draft} required=${true} path="args" faults=${shown} onChange=${setDraft} />`
-      : html`<div class="field"><label for="args">Arguments as JSON</label><textarea id="args" rows="8" spellcheck="false" value=${json} aria-invalid=${faults.args ? 'true' : undefined} aria-describedby="args-about" onInput=${(event) => setJson(event.target.value)}></textarea>
-        <div id="args-about" class="about">${faults.args && html`<span class="fault">${clean(faults.args)}</span>`}</div></div>`}
-    <div class="line"><button class="strong" type="submit" disabled=${run && run.busy}>Run</button>
-      ${run && run.busy && html`<button type="button" onClick=${() => stop.current.abort()}>Cancel</button>`}
+      : html`<div class="field"><label for="args">Arguments as JSON</label><textarea id="args" rows="8" spellcheck="false" value=${json} aria-invalid=${faults.args ? 'true' : undefined} aria-describedby="args-about" onInput=${(event) => { setJson(event.target.value); setLossy(false); }}></textarea>
+        <div id="args-about" class="about">${faults.args && html`<span class="fault">${clean(faults.args)}</span>`}</div>
+        ${lossy && html`<p class="notice warn" role="alert">The form cannot say all of this. <button type="button" class="small" onClick=${() => toForm(true)}>Drop what it cannot say</button></p>`}</div>`}
+    <div class="line"><button class="strong" type="submit" disabled=${busy}>Run</button>
+      ${busy && html`<button type="button" onClick=${() => run.stop.abort()}>Cancel</button>`}
       <span class="quiet">${tried && wrong ? `${plural(wrong, 'field')} to put right` : 'Ctrl + Enter runs it'}</span></div>
   </form>
-  <div class="outcome" aria-live="polite" aria-busy=${run && run.busy ? 'true' : 'false'}>
-    ${run && run.busy && html`<p class="busy">Running ${progress && html`<progress max=${progress.params.total ? Number(progress.params.total) : undefined} value=${progress.params.total ? Number(progress.params.progress) : undefined}></progress>
-      <span>${String(progress.params.progress)}${progress.params.total ? ` of ${progress.params.total}` : ''} ${clean(progress.params.message || '')}</span>`}</p>`}
-    ${run && run.cancelled && html`<${Notice}>Cancelled. What the tool had begun may have been done.<//>`}
+  <div class="outcome" aria-busy=${busy}>
+    <p class=${busy ? 'busy' : 'quiet'} role="status">${summary(run)}</p>
+    ${busy && html`<p><${Progress} notice=${progress} /></p>`}
     ${run && run.error && html`<${Failed} error=${run.error} />`}
-    ${answer && html`<p class="quiet">Answered in ${millis(answer.took)}, ${size(answer.text.length)}</p>`}
-    ${answer && answer.error && html`<${Notice} kind="bad">${clean(answer.error.message)} (code ${String(answer.error.code)})<//>`}
+    ${answer && answer.error && html`<${Notice} kind="bad">${clean(answer.error.message)} (code ${clean(answer.error.code)})<//>`}
     ${asks && html`<${Questions} requests=${asks.inputRequests || {}} onAnswer=${(text) => call({ inputResponses: text, ...(asks.requestState === undefined ? {} : { requestState: JSON.stringify(asks.requestState) }) })} />`}
     ${answer && answer.result && !asks && html`<${Guard} key=${answer.text}><${Result} result=${answer.result} /><//>`}
-    ${0 < logs.length && html`<details><summary>${plural(logs.length, 'log message')}</summary><pre tabindex="0">${logs.map((it) => clean(`${it.params.level || ''} ${typeof it.params.data === 'string' ? it.params.data : JSON.stringify(it.params.data)}\n`)).join('')}</pre></details>`}
+    ${0 < logs.length && html`<details><summary>${plural(logs.length, 'log message')}</summary><pre tabindex="0">${logs.map(logLine).join('')}</pre></details>`}
     ${answer && html`<${Fold} title="The answer as it came" inside=${() => html`<pre tabindex="0" aria-label="The answer as it came">${clean(answer.text.slice(0, 200_000))}</pre>`} />`}
   </div>
   <${Fold} kind="same" title="The same from elsewhere" inside=${() => html`
@@ -107,23 +172,24 @@ export function Try({ name, definition }) {
     <${Snippet} label="JSON-RPC, to /mcp" text=${rpcText(1, 'tools/call', { name: JSON.stringify(name), arguments: args })} />`} />`;
 }
 
-function Detail({ name, me, onBack }) {
-  const { data, error, loading } = useLoad((signal) => api(`tool?name=${encodeURIComponent(name)}`, undefined, signal), [name]);
-  const heading = useRef(null);
+function Detail({ name, me, group, beat, onBack }) {
+  const other = group === me.group ? '' : `&group=${encodeURIComponent(group)}`;
+  const { data, error, loading } = useLoad((signal) => api(`tool?name=${encodeURIComponent(name)}${other}`, undefined, signal), [name, group, beat]);
   if (error) return html`<article class="detail"><button class="small back" onClick=${onBack}>Back to the list</button><${Failed} error=${error} /></article>`;
   if (!data || (loading && data.definition.name !== name)) return html`<article class="detail"><p class="quiet">Loading</p></article>`;
   const { definition, source, original, flag, faults = [], groups } = data;
   const schema = { type: 'object', properties: {}, ...definition.inputSchema };
   return html`<article class="detail" aria-label=${`Tool ${name}`}>
     <button class="small back" type="button" onClick=${onBack}>Back to the list</button>
-    <h2 ref=${heading} tabindex="-1">${clean(name)}</h2>
+    <h2 tabindex="-1">${clean(name)}</h2>
     <p>${definition.title && html`<b>${clean(definition.title)}</b> `}<${Badge} kind="source">${clean(source)}<//> <${Claims} claims=${definition.annotations} /></p>
     ${flag && html`<${Notice} kind="bad"><b>Suspicious definition.</b> ${clean(flag)}<//>`}
     <p class="description">${clean(definition.description || 'The server does not describe it.')}</p>
     ${original && original !== name && html`<p class="quiet">The server calls it <code>${clean(original)}</code>.${groups ? ` Groups that may call it: ${groups.map(clean).join(', ') || 'none'}.` : ''}</p>`}
     ${data.stored_over && html`<p class="quiet">Results over ${size(data.stored_over)} are stored, for ${clean(me.group)}.</p>`}
     ${faults.map((it) => html`<${Notice}>${clean(it.message)}<//>`)}
-    <h3>Try it</h3><${Guard}><${Try} key=${name} name=${name} definition=${definition} /><//>
+    <h3>Try it</h3>${other && html`<${Notice}>This is what group ${clean(group)} sees. You call it as ${clean(me.group)}.<//>`}
+    <${Guard}><${Try} key=${`${name} ${JSON.stringify(definition.inputSchema)}`} name=${name} definition=${definition} /><//>
     <${Fold} title="What it takes" inside=${() => html`<${Shape} schema=${schema} root=${schema} />`} />
     ${definition.outputSchema && html`<${Fold} title="What it gives" inside=${() => html`<${Shape} schema=${definition.outputSchema} root=${definition.outputSchema} />`} />`}
     <${Fold} title="Its definition" inside=${() => html`<${Snippet} label="definition" text=${JSON.stringify(definition, null, 2)} />`} />
@@ -144,8 +210,12 @@ export function Tools({ me, path, go, search, beat }) {
     const claims = (it) => claim === '' || (claim === 'flag' ? it.flag : it.claims && it.claims[claim] === true);
     return indexed.filter(([it, text]) => (source === '' || it.source === source) && claims(it) && wanted.every((word) => text.includes(word))).map(([it]) => it);
   }, [indexed, query, source, claim]);
-  const chosen = path;
-  const choose = (it) => go(`tools/${encodeURIComponent(it.name)}`);
+  // `#/tools/?source=NAME` is a list, of one source.
+  const wanted = /^\?source=(.*)$/s.exec(path);
+  useEffect(() => { if (wanted) setSource(wanted[1]); }, [path]);
+  const chosen = wanted ? '' : path;
+  const choose = (it, how) => go(`tools/${encodeURIComponent(it.name)}`, how);
+  useRun('');
   useEffect(() => {
     search.current = { items: found, chosen, choose };
     return () => { search.current = null; };
@@ -154,7 +224,7 @@ export function Tools({ me, path, go, search, beat }) {
     <section class="list" aria-label="Tools">
       <div class="filters">
         <label class="grow"><span class="hidden">Search tools</span><input id="search" type="search" placeholder="Search tools   /" value=${query} onInput=${(event) => setQuery(event.target.value)}
-          onKeyDown=${(event) => { if (event.key === 'Enter' && found[0]) { event.preventDefault(); choose(found[0]); } }} /></label>
+          onKeyDown=${(event) => { if (event.key === 'Enter' && found[0]) { event.preventDefault(); choose(found[0], 'open'); } }} /></label>
         <label><span class="hidden">Source</span><select value=${source} onChange=${(event) => setSource(event.target.value)}><option value="">all sources</option>${sources.map((it) => html`<option value=${it}>${clean(it)}</option>`)}</select></label>
         <label><span class="hidden">Claims</span><select value=${claim} onChange=${(event) => setClaim(event.target.value)}><option value="">any</option><option value="readOnlyHint">claims read-only</option><option value="destructiveHint">claims destructive</option><option value="flag">suspicious</option></select></label>
         ${1 < me.groups.length && html`<label><span class="hidden">Group</span><select value=${group} onChange=${(event) => setGroup(event.target.value)}>${me.groups.map((it) => html`<option value=${it}>group ${clean(it)}</option>`)}</select></label>`}
@@ -164,7 +234,7 @@ export function Tools({ me, path, go, search, beat }) {
       ${load.data && !all.length ? html`<${Empty} title="There are no tools yet">Put servers into mcp.json, or write a function in tools/: toolcrib new tool hello<//>`
         : html`<${Rows} label="Tools" items=${found} height=${62} chosen=${chosen} keyOf=${(it) => it.name} onChoose=${choose} row=${TypeRow} />`}
     </section>
-    ${chosen ? html`<${Detail} key=${chosen} name=${chosen} me=${me} onBack=${() => go('tools')} />`
+    ${chosen ? html`<${Detail} key=${chosen} name=${chosen} me=${me} group=${group} beat=${beat} onBack=${() => go('tools')} />`
       : html`<div class="detail none"><${Empty} title="Choose a tool">Search with / and move with j and k. Enter opens. ? shows all keys.<//></div>`}
   </div>`;
 }

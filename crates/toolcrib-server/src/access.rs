@@ -23,6 +23,8 @@ pub struct Access {
     open: bool,
     /// Whether a token is needed although nobody may have one.
     closed: bool,
+    /// Whether a proxy stands in front of us, so that nobody's address is their own.
+    proxied: bool,
     lists: Lists,
     shapes: Shapes,
     /// Who may read `/metrics`, besides operators: everybody, or whoever has this token.
@@ -72,6 +74,8 @@ pub struct AccessSettings {
     pub anonymous: bool,
     /// Whether a token is needed although none is left: the last one was taken back, and that opens no door.
     pub closed: bool,
+    /// Whether a proxy stands in front of us: whatever it hands on seems to come from this machine, so nobody does.
+    pub behind_proxy: bool,
     /// What everybody is held to.
     pub lists: Lists,
     /// The groups.
@@ -175,7 +179,8 @@ impl Access {
         let (lists, shapes) = (settings.lists.clone(), settings.shapes.clone());
         let Scraping { open: scraped, token } = &settings.scraping;
         let scraping = (*scraped, token.as_deref().map(digest));
-        Self { tokens, groups, open, closed, lists, shapes, scraping }
+        let proxied = settings.behind_proxy;
+        Self { tokens, groups, open, closed, proxied, lists, shapes, scraping }
     }
 
     /// Who sends this `Authorization`.
@@ -239,7 +244,13 @@ impl Access {
     pub(crate) fn operates(&self, caller: &Caller, local: bool) -> bool {
         let group = self.place(&caller.group).is_some_and(|it| self.groups[it].operator);
         let known = caller.token.is_some() && self.still_good(caller);
-        caller.operator || (group && known) || (local && !self.has_tokens())
+        let local = local && !self.proxied && !self.has_tokens();
+        caller.operator || (group && known) || local
+    }
+
+    /// Whose share of what is scarce somebody takes: that of a token, or of an address where there is none.
+    pub(crate) fn share(caller: &Caller) -> (Option<[u8; 32]>, Option<IpAddr>) {
+        (caller.token, caller.address.filter(|_| caller.token.is_none()))
     }
 
     /// Everybody who has a token.

@@ -15,6 +15,7 @@ mod pins;
 mod events;
 mod keeping;
 mod since;
+mod room;
 
 use std::{
     fmt, io,
@@ -26,9 +27,9 @@ use http::{Response, StatusCode};
 use parking_lot::Mutex;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 use toolcrib_catalogue::{Problem, lock::Lock};
 
+use self::room::Room;
 pub(crate) use self::{
     files::{RESOURCE_POLICY, is_file, serve},
     routes::{Caught, answer, endpoints},
@@ -38,9 +39,6 @@ use crate::{
     access::Caller,
     http::{Body, decoded, typed},
 };
-
-/// How many may watch or download at the same time.
-const WATCHERS: usize = 64;
 
 /// What only whoever started the gateway can do. The server knows no files of the workspace, and no way to start
 /// anything.
@@ -93,7 +91,7 @@ pub(crate) struct Console {
     /// What was wrong with the catalogue when it was last built.
     pub(crate) problems: Mutex<Vec<Problem>>,
     operator: OnceLock<Arc<dyn Operator>>,
-    room: Arc<Semaphore>,
+    room: Arc<Room>,
     /// When the gateway began, in milliseconds since 1970.
     begin: u64,
     /// Two who accept at once would undo each other's work.
@@ -105,7 +103,7 @@ impl Console {
         Self {
             problems: Mutex::default(),
             operator: OnceLock::new(),
-            room: Arc::new(Semaphore::new(WATCHERS)),
+            room: Arc::default(),
             begin: toolcrib_bus::now_ms(),
             accepting: Mutex::default(),
         }
@@ -137,7 +135,9 @@ impl Console {
 #[derive(Debug)]
 struct Asked {
     caller: Caller,
-    /// Whether the caller may do what operators may.
+    /// Whether it came straight from a program of this machine.
+    local: bool,
+    /// Whether the caller may do what operators may, as things are now.
     operates: bool,
     query: Vec<(String, String)>,
     body: Bytes,

@@ -27,7 +27,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version,
     header::{
         ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
         X_CONTENT_TYPE_OPTIONS,
@@ -269,7 +269,7 @@ impl Door {
             "/messages" if request.method() == Method::POST => self.take_old(caller, request).await,
             "/sse" => not_allowed("GET"),
             "/messages" => not_allowed("POST"),
-            "/readyz" => self.readiness(&caller, request.headers()),
+            "/readyz" => self.readiness(&caller, &request),
             "/metrics" => Box::pin(self.metrics_for(&caller, &request)).await,
             _ => plain(StatusCode::NOT_FOUND, "not found\n"),
         }
@@ -285,7 +285,7 @@ impl Door {
             },
             _ => Bytes::new(),
         };
-        let local = is_local(&caller, &head.headers);
+        let local = is_local(&caller, head.version, &head.headers);
         let (method, uri, headers) = (&head.method, &head.uri, &head.headers);
         let caught = console::Caught { method, uri, headers, body, local };
         console::answer(&self.gateway, caller, caught).await
@@ -354,14 +354,22 @@ fn is_api(path: &str) -> bool {
 }
 
 /// Whether a request comes straight from a program of this machine, as far as can be told: what a proxy hands on
-/// comes from this machine too.
-fn is_local(caller: &Caller, headers: &HeaderMap) -> bool {
-    let handed_on = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"];
+/// comes from this machine too, and may look the same. So a proxy is to be declared (`behind_proxy`, see `Access`);
+/// this finds those that were not, where they give themselves away.
+fn is_local(caller: &Caller, version: Version, headers: &HeaderMap) -> bool {
+    let told = |name: &str| {
+        ["forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"]
+            .contains(&name)
+            || name.starts_with("x-forwarded-")
+            || name.starts_with("x-original-")
+    };
+    // No browser speaks it any more; nginx does to whom it hands on, unless it is told otherwise.
+    let handed_on = version == Version::HTTP_10 || headers.keys().any(|it| told(it.as_str()));
     let host = headers.get(HOST).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let host = host.rsplit_once(':').map_or(host, |(name, _)| name);
     caller.address.is_some_and(|it| it.to_canonical().is_loopback())
         && ["127.0.0.1", "localhost", "[::1]"].iter().any(|it| host.eq_ignore_ascii_case(it))
-        && !handed_on.iter().any(|it| headers.contains_key(*it))
+        && !handed_on
 }
 
 fn unauthorized(denied: Denied) -> Response<Body> {

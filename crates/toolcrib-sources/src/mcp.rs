@@ -21,9 +21,9 @@ mod retry;
 
 pub use client::{Calls, Client, ClientOptions};
 pub use config::{
-    Config, ConfigFault, Isolation, Rate, ServerConfig, Severity, Transport, is_plain_http,
-    is_this_machine, is_written_secret, load_mcp_client, load_mcp_config, mcp_json_schema,
-    plain_json, read_duration, read_mcp_config, read_rate,
+    Config, ConfigFault, Isolation, Rate, ServerConfig, Severity, Transport, is_kept_secret,
+    is_plain_http, is_this_machine, is_written_secret, load_mcp_client, load_mcp_config,
+    mcp_json_schema, plain_json, read_duration, read_mcp_config, read_rate,
 };
 pub use connection::Connection;
 pub use env::{Filled, Lookup, substitute_env_vars};

@@ -4,6 +4,7 @@
 //! token that is configured and cannot be had) refuses the start; anything else is a problem.
 
 mod files;
+mod proxy;
 mod secrets;
 mod access;
 
@@ -376,6 +377,7 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
     let instructions =
         access.instruction.as_deref().and_then(|it| instructions(it, folder, &mut problems));
     let mut access = access::resolve(access, shapes, lookup, &mut problems)?;
+    access.behind_proxy = written.behind_proxy;
     access.scraping = telemetry::resolve_metrics(written.metrics, lookup, &mut problems)?;
     let telemetry = telemetry::resolve(written.telemetry, folder, lookup, &mut problems)?;
     let (warnings, problems) =

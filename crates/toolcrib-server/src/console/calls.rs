@@ -6,7 +6,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use http::Response;
 use serde_json::{Value, json};
 
-use super::{Asked, Fault, ok, whole};
+use super::{Asked, Fault, ok, room::Kind, whole};
 use crate::{
     access::Caller,
     gateway::Gateway,
@@ -51,7 +51,12 @@ pub(super) async fn list(gateway: &Arc<Gateway>, asked: &Asked) -> Result<Respon
         (operates || it.group.as_deref() == Some(&*own))
             && tool.as_deref().is_none_or(|tool| it.tool.as_deref() == Some(tool))
     };
-    let read = gateway.tasks.spawn_blocking(move || recent_calls(&folder, most, wanted)).await;
+    let place = gateway.console.room.enter(Kind::Reading, &asked.caller).await?;
+    let read = move || {
+        let _place = place;
+        recent_calls(&folder, most, wanted)
+    };
+    let read = gateway.tasks.spawn_blocking(read).await;
     let lines = match read {
         Ok(Ok(lines)) => lines,
         Ok(Err(error)) => return Err(unreadable(&error)),
@@ -67,7 +72,12 @@ fn unreadable(error: &std::io::Error) -> Fault {
 /// The story of one call.
 pub(super) async fn story(gateway: &Arc<Gateway>, asked: &Asked) -> Result<Response<Body>, Fault> {
     let (folder, id) = (folder(gateway)?, asked.need("id")?.to_owned());
-    let read = gateway.tasks.spawn_blocking(move || find_call(&folder, &id)).await;
+    let place = gateway.console.room.enter(Kind::Reading, &asked.caller).await?;
+    let read = move || {
+        let _place = place;
+        find_call(&folder, &id)
+    };
+    let read = gateway.tasks.spawn_blocking(read).await;
     let found = match read {
         Ok(Ok(found)) => found,
         Ok(Err(error)) => return Err(unreadable(&error)),
@@ -75,48 +85,74 @@ pub(super) async fn story(gateway: &Arc<Gateway>, asked: &Asked) -> Result<Respo
     };
     let record = found.filter(|it| is_for(asked, it["group"].as_str()));
     let record = record.ok_or_else(|| Fault::unknown("there is no such call on record"))?;
-    let checks = checks(gateway, &record);
+    let checks = checks(&record);
     Ok(ok(&json!({ "record": record, "checks": checks })))
 }
 
-/// What every call goes through, in order, and where this one came to an end.
-fn checks(gateway: &Gateway, record: &Value) -> Vec<Value> {
-    let rules = gateway.rules();
-    let steps = [
-        ("request", "the request makes sense", true),
-        ("access", "the group may call this tool", true),
-        ("pins", "the definition is what was accepted", true),
-        ("arguments", "the arguments fit the schema", rules.arguments),
-        ("limits", "there is room for the call", true),
-    ];
-    let decided = record["rule"].as_str();
-    let at = decided.and_then(|rule| steps.iter().position(|(name, ..)| rule.starts_with(name)));
-    let step = |(place, (name, about, on)): (usize, &(&str, &str, bool))| {
+/// A check that calls come to.
+#[derive(Debug)]
+struct Check {
+    /// The word with which the record names it.
+    word: &'static str,
+    about: &'static str,
+    /// Whether nobody can switch it off, so that whatever came past it was checked.
+    always: bool,
+    /// Whether it is for what reads as well: that has no definition and no arguments to hold against anything.
+    reads: bool,
+}
+
+const fn check(word: &'static str, about: &'static str, always: bool, reads: bool) -> Check {
+    Check { word, about, always, reads }
+}
+
+/// All of them, in the order in which calls come to them.
+const CHECKS: [Check; 6] = [
+    check("request", "the request makes sense", true, true),
+    check("access", "the group may have it", true, true),
+    check("pins", "the definition is what was accepted", false, false),
+    check("arguments", "the arguments fit the schema", false, false),
+    check("idempotency", "its key stands for this call alone", false, false),
+    check("limits", "there is room for the call", false, true),
+];
+
+/// What a call went through, and where it came to an end. Only what the record shows is said: which rules were in force
+/// then, nobody wrote down.
+fn checks(record: &Value) -> Vec<Value> {
+    let is_call = record["method"].is_null();
+    let all: Vec<&Check> = CHECKS.iter().filter(|it| is_call || it.reads).collect();
+    let rule = record["rule"].as_str();
+    let at = rule.and_then(|rule| all.iter().position(|it| rule.starts_with(it.word)));
+    // Whoever went away may have gone before any check; what is refused is held to limits first, wherever it ends.
+    let gone = at.is_none() && record["outcome"] == "cancelled";
+    let early = at == Some(all.len() - 1) && record["source"].is_null();
+    let told = |(place, check): (usize, &&Check)| {
         let outcome = match at {
             Some(at) if at == place => "refused",
             Some(at) if at < place => "not reached",
-            _ if !on => "off",
-            _ => "passed",
+            _ if gone || early => "not known",
+            _ if check.always => "passed",
+            _ => "not refused",
         };
-        json!({ "check": name, "about": about, "outcome": outcome })
+        json!({ "check": check.word, "about": check.about, "outcome": outcome })
     };
-    steps.iter().enumerate().map(step).collect()
+    all.iter().enumerate().map(told).collect()
 }
 
 /// A stream of what happens: calls that end, and that the catalogue has changed.
 pub(super) fn live(gateway: &Arc<Gateway>, asked: &Asked) -> Result<Response<Body>, Fault> {
-    let room = Arc::clone(&gateway.console.room).try_acquire_owned();
-    let room = room.map_err(|_full| Fault::unavailable("too many watch already"))?;
+    let room = &gateway.console.room;
+    let place = room.take(Kind::Watching, &asked.caller);
+    let place = place.ok_or_else(|| room.full(Kind::Watching, &asked.caller))?;
     let (sender, receiver) = queue(QUEUE);
-    let (this, caller, operates) = (Arc::clone(gateway), asked.caller.clone(), asked.operates);
+    let (this, caller, local) = (Arc::clone(gateway), asked.caller.clone(), asked.local);
     gateway.tasks.spawn(async move {
         tokio::select! {
-            _ = watch(&this, &caller, operates, &sender) => {}
+            _ = watch(&this, &caller, local, &sender) => {}
             () = sender.closed() => {}
             () = this.expelled(&caller) => {}
             () = this.stop.cancelled() => {}
         }
-        drop(room);
+        drop(place);
     });
     Ok(events(receiver))
 }
@@ -125,7 +161,7 @@ pub(super) fn live(gateway: &Arc<Gateway>, asked: &Asked) -> Result<Response<Bod
 async fn watch(
     gateway: &Arc<Gateway>,
     caller: &Caller,
-    operates: bool,
+    local: bool,
     sender: &Sender<Event>,
 ) -> Option<()> {
     let mut changes = gateway.changes();
@@ -145,6 +181,8 @@ async fn watch(
         }
         if let Some(mut it) = tail.take() {
             let own = Arc::clone(&caller.group);
+            // Asked each time: a right that is taken away is gone, also for whoever looks already.
+            let operates = gateway.access().operates(caller, local);
             let read = move || {
                 let wanted = |told: &Told<'_>| operates || told.group.as_deref() == Some(&*own);
                 let found = it.more(MOST_READ, wanted);
@@ -169,4 +207,30 @@ async fn watch(
 
 fn said(text: &str) -> Event {
     Event::Message(text.to_owned().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcomes(record: &Value) -> String {
+        let all = checks(record).into_iter();
+        let word = |it: Value| format!("{}: {}", it["check"], it["outcome"]).replace('"', "");
+        all.map(word).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn a_story_says_what_the_record_shows_and_no_more() {
+        let ok = json!({ "outcome": "ok", "source": "s" });
+        insta::assert_snapshot!(outcomes(&ok), @"request: passed, access: passed, pins: not refused, arguments: not refused, idempotency: not refused, limits: not refused");
+        let twice = json!({ "outcome": "invalid_arguments", "source": "s", "rule": "idempotency" });
+        insta::assert_snapshot!(outcomes(&twice), @"request: passed, access: passed, pins: not refused, arguments: not refused, idempotency: refused, limits: not reached");
+        let gone = json!({ "outcome": "cancelled" });
+        insta::assert_snapshot!(outcomes(&gone), @"request: not known, access: not known, pins: not known, arguments: not known, idempotency: not known, limits: not known");
+        let read =
+            json!({ "outcome": "unknown_tool", "method": "resources/read", "rule": "access" });
+        insta::assert_snapshot!(outcomes(&read), @"request: passed, access: refused, limits: not reached");
+        let flood = json!({ "outcome": "limited", "rule": "limits of the group" });
+        insta::assert_snapshot!(outcomes(&flood), @"request: not known, access: not known, pins: not known, arguments: not known, idempotency: not known, limits: refused");
+    }
 }

@@ -6,7 +6,7 @@ use http::Response;
 use serde_json::{Value, json};
 use toolcrib_catalogue::Entry;
 
-use super::{Asked, Fault, ok, whole};
+use super::{Asked, Fault, ok, room::Kind, whole};
 use crate::{
     access::Caller,
     built_in,
@@ -141,6 +141,7 @@ pub(super) async fn search(gateway: &Arc<Gateway>, asked: &Asked) -> Result<Resp
     }
     let caller = of_group(gateway, asked)?;
     gateway.first_lists().await;
+    let _place = gateway.console.room.enter(Kind::Searching, &asked.caller).await?;
     let snapshot = gateway.snapshot();
     let hits = gateway.search(&snapshot, &caller, query.to_owned(), top).await;
     let found: Vec<Value> = hits
@@ -164,7 +165,9 @@ pub(super) async fn costs(gateway: &Arc<Gateway>, asked: &Asked) -> Result<Respo
         true => access.group_names().map(str::to_owned).collect(),
         false => vec![asked.caller.group.to_string()],
     };
+    let place = gateway.console.room.enter(Kind::Counting, &asked.caller).await?;
     let counted = gateway.tasks.spawn_blocking(move || {
+        let _place = place;
         let priced = |name: String| Some(priced(&snapshot.price(&name)?, &name));
         groups.into_iter().filter_map(priced).collect::<Vec<_>>()
     });

@@ -18,7 +18,7 @@ use toolcrib_context::{
     read_session,
 };
 
-use super::{Asked, Fault, ok};
+use super::{Asked, Fault, ok, room::Kind};
 use crate::{
     gateway::Gateway,
     http::{Body, typed},
@@ -79,8 +79,7 @@ pub(super) async fn content(
     });
     let found = found.await.map_err(|_ended| unknown())?;
     let (file, artifact) = found.ok_or_else(unknown)?;
-    let room = Arc::clone(&gateway.console.room).try_acquire_owned();
-    let room = room.map_err(|_full| Fault::unavailable("too many download already"))?;
+    let place = gateway.console.room.enter(Kind::Watching, &asked.caller).await?;
     let (sender, receiver) = mpsc::channel(2);
     gateway.tasks.spawn(async move {
         let mut file = file;
@@ -90,7 +89,7 @@ pub(super) async fn content(
             }
             file = next;
         }
-        drop(room);
+        drop(place);
     });
     let mut response = typed(StatusCode::OK, "application/octet-stream", Body::Chunks(receiver));
     let headers = response.headers_mut();
@@ -156,8 +155,12 @@ struct Pack {
 /// Makes a prompt of a session, and says of every item why it is in or out.
 pub(super) async fn pack(gateway: &Arc<Gateway>, asked: Asked) -> Result<Response<Body>, Fault> {
     let wanted: Pack = asked.body()?;
+    let place = gateway.console.room.enter(Kind::Packing, &asked.caller).await?;
     let this = Arc::clone(gateway);
-    let packing = gateway.tasks.spawn_blocking(move || packed(&this, &asked, wanted));
+    let packing = gateway.tasks.spawn_blocking(move || {
+        let _place = place;
+        packed(&this, &asked, wanted)
+    });
     packing.await.map_err(|_ended| Fault::unavailable("it could not be packed"))?
 }
 

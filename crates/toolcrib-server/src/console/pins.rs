@@ -11,10 +11,14 @@ use serde_json::{Value, json};
 use toolcrib_catalogue::{
     Tool,
     lock::{Change, ChangeKind, Lock, Now, Place, SourcePins, ToolPin, compare, hash},
+    poison, suspicions,
 };
 
 use super::{Asked, Fault, ok, servers::is_listed};
 use crate::{gateway::Gateway, guard::rules::Rules, http::Body};
+
+/// Of how many tools that are new all at once the definitions are shown.
+const MOST_DEFINITIONS: usize = 200;
 
 /// What is to be accepted.
 #[derive(Debug, Deserialize)]
@@ -103,7 +107,23 @@ fn shown(change: &Change, lock: &Lock, listed: &[Listed]) -> Value {
     told["definition_before"] = json!(pin.and_then(|it| it.definition.as_deref()));
     told["definition_now"] = json!(now.as_ref().and_then(|it| it.definition.as_deref()));
     told["acceptable"] = json!(asked);
+    told["flag"] = json!(source.zip(tool).and_then(|(source, tool)| flag(source.tool(tool)?)));
+    if unpinned {
+        let all = source.iter().flat_map(|it| it.tools.iter().flat_map(|it| it.iter()));
+        told["tools"] = all.enumerate().map(|(at, it)| of_unpinned(at, it)).collect();
+    }
     told
+}
+
+/// A tool of a server of which nothing was accepted yet: whoever accepts it accepts all of them.
+fn of_unpinned(at: usize, tool: &Tool) -> Value {
+    let definition = (at < MOST_DEFINITIONS).then(|| ToolPin::new(tool).definition);
+    json!({ "name": tool.name, "flag": flag(tool), "definition": definition.flatten().as_deref() })
+}
+
+/// What is suspicious about a definition, as `toolcrib lock` says it.
+fn flag(tool: &Tool) -> Option<String> {
+    suspicions(&poison::inspect(tool), &tool.name).map(|it| it.message)
 }
 
 /// Accepts a change that was shown.

@@ -118,7 +118,7 @@ pub(crate) async fn answer(
         Ok(query) => query,
         Err(fault) => return fault.response(),
     };
-    let asked = Asked { caller, operates, query, body: caught.body };
+    let asked = Asked { caller, local: caught.local, operates, query, body: caught.body };
     let mut response = done(gateway, path, asked).await.unwrap_or_else(|it| it.response());
     let headers = response.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

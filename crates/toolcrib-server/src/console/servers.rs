@@ -44,13 +44,13 @@ fn row(snapshot: &Snapshot, asked: &Asked, at: usize, slot: &Slot) -> Value {
     row["name"] = json!(name);
     row["place"] = json!(place.as_str());
     row["tools"] = json!(tools);
-    row["listed"] = json!(source.tools().len());
     row["required"] = json!(input.required);
     row["isolated"] = json!(!source.is_shared());
     if let SourceState::Failed { cause, hint } = state {
         (row["cause"], row["hint"]) = (json!(cause), json!(hint));
     }
     if asked.operates {
+        row["listed"] = json!(source.tools().len());
         row["restart"] = json!(can_restart(input));
         row["held"] = held(snapshot, at);
         row["problems"] = json!(source.problems());

@@ -29,7 +29,7 @@ impl Door {
         caller: &Caller,
         request: &Request<B>,
     ) -> Response<Body> {
-        let local = is_local(caller, request.headers());
+        let local = is_local(caller, request.version(), request.headers());
         if self.gateway.access().operates(caller, local) {
             return self.metrics(request.method()).await;
         }
@@ -52,8 +52,10 @@ impl Door {
 
     /// Whether calls can be made just now, and what is missing where not. Which server it is and why it does not
     /// work is told to operators.
-    pub(super) fn readiness(&self, caller: &Caller, headers: &HeaderMap) -> Response<Body> {
-        let operates = self.gateway.access().operates(caller, is_local(caller, headers));
+    pub(super) fn readiness<B>(&self, caller: &Caller, request: &Request<B>) -> Response<Body> {
+        let headers = request.headers();
+        let local = is_local(caller, request.version(), headers);
+        let operates = self.gateway.access().operates(caller, local);
         let missing: Vec<String> =
             self.gateway.missing().iter().map(|it| told(it, operates)).collect();
         let mut missing = missing;

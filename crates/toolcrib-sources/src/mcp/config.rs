@@ -14,7 +14,7 @@ mod entry;
 
 use std::{fs, io, path::Path};
 
-pub use caution::{is_plain_http, is_this_machine, is_written_secret};
+pub use caution::{is_kept_secret, is_plain_http, is_this_machine, is_written_secret};
 pub use document::plain_json;
 pub use entry::{read_duration, read_rate};
 pub use fault::{ConfigFault, Severity};

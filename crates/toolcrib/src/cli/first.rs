@@ -19,7 +19,8 @@ pub(crate) struct Init {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Import {
-    /// Only these: claude-code, claude-desktop, cursor, vscode, windsurf, zed, codex, or a file
+    /// Only these: claude-code, claude-desktop, cursor, vscode, windsurf, zed, codex; project (the files of this folder);
+    /// or a file
     #[arg(long, value_name = "CLIENT|FILE")]
     pub(crate) from: Option<String>,
     /// Show what would be taken, and write nothing
@@ -28,10 +29,10 @@ pub(crate) struct Import {
     /// Write the values of variables into this new file, which only you may read
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub(crate) env_file: Option<PathBuf>,
-    /// Do not ask
+    /// Do not ask; where there is nobody to ask, nothing is written without it
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Print a JSON object
+    /// Print a JSON object; with --yes after writing
     #[arg(long)]
     pub(crate) json: bool,
     /// The folder of the workspace

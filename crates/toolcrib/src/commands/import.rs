@@ -22,7 +22,7 @@ use toolcrib_catalogue::Problem;
 
 pub(super) use self::meaning::is_toolcrib;
 use self::{
-    gathering::{Looked, Raw, files_of, gather},
+    gathering::{Looked, Raw, files_of_project, files_of_user, gather},
     meaning::meant,
     secrets::{Variable, Variables},
 };
@@ -33,12 +33,17 @@ use crate::{
     terminal,
 };
 
+/// The word for the files of the folder in which somebody stands.
+const PROJECT: &str = "project";
+
 /// What an import would do.
 pub(super) struct Plan {
     taken: Vec<Taken>,
     left: Vec<Left>,
     variables: Vec<Variable>,
     problems: Vec<Problem>,
+    /// Files of the folder that nobody asked for.
+    unread: Vec<PathBuf>,
     /// The `mcp.json` that it goes into, and its text afterwards.
     file: PathBuf,
     text: String,
@@ -68,8 +73,7 @@ pub(crate) fn run(asked: &Import) -> Result<ExitCode, Failure> {
         terminal::warn(&plan.problems);
         terminal::print(&report::found(&plan, &folders))?;
     }
-    let wanted =
-        !plan.taken.is_empty() && !asked.dry_run && (asked.yes || asked.json || agreed(&plan));
+    let wanted = !plan.taken.is_empty() && !asked.dry_run && (asked.yes || agreed(asked, &plan));
     if wanted {
         // Values first: an entry without its secret would be of no use.
         if let Some(file) = &asked.env_file {
@@ -80,7 +84,7 @@ pub(crate) fn run(asked: &Import) -> Result<ExitCode, Failure> {
     terminal::print(&if asked.json {
         report::listed(&plan, wanted)
     } else {
-        report::done(&plan, wanted, asked.env_file.as_deref(), &asked.workspace)
+        report::done(&plan, wanted, asked)
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -107,9 +111,10 @@ pub(super) fn folders() -> Result<Folders, Failure> {
     })
 }
 
-fn agreed(plan: &Plan) -> bool {
+/// Whether somebody says yes. What is taken will be run, so where nobody can be asked nothing is.
+fn agreed(asked: &Import, plan: &Plan) -> bool {
     let question = format!("Take {}?", super::check::count(plan.taken.len(), "server"));
-    terminal::ask(&question).unwrap_or(true)
+    !asked.json && terminal::ask(&question) == Some(true)
 }
 
 /// What would be taken from where.
@@ -125,30 +130,46 @@ fn plan(workspace: &Path, from: Option<&str>, folders: &Folders) -> Result<Plan,
         let message = format!("{}: {}", problem.subject, problem.message);
         return Err(Failure::unusable(message).hint(problem.hint.clone()));
     }
+    let unread = match from {
+        None => files_of_project(&std::env::current_dir()?),
+        Some(_) => Vec::new(),
+    };
+    let unread = unread.into_iter().map(|it| it.file).filter(|it| it.is_file());
+    let unread = unread.filter(|it| !looked.iter().any(|looked| same_file(&looked.file, it)));
     let mut merging = Merging::into(workspace, folders)?;
     for raw in found {
         merging.add(&raw);
     }
     let Merging { taken, left, variables, file, text, .. } = merging;
-    Ok(Plan { taken, left, variables: variables.all, problems, file, text })
+    let unread = unread.collect();
+    Ok(Plan { taken, left, variables: variables.all, problems, unread, file, text })
 }
 
-/// The files that were asked for, or all.
+/// The files that were asked for, or all of the person's own. Those of the folder are taken only when somebody says
+/// so: a repository that was just cloned may have some, and what stands in them is run.
 fn looked(from: Option<&str>, folders: &Folders) -> Result<Vec<Looked>, Failure> {
-    let here = std::env::current_dir()?;
     let Some(from) = from else {
-        return Ok(Client::ALL.iter().flat_map(|it| files_of(*it, folders, &here)).collect());
+        return Ok(Client::ALL.iter().flat_map(|it| files_of_user(*it, folders)).collect());
     };
     if let Some(client) = Client::read(from) {
-        return Ok(files_of(client, folders, &here));
+        return Ok(files_of_user(client, folders));
+    }
+    if from == PROJECT {
+        return Ok(files_of_project(&std::env::current_dir()?));
     }
     let file = PathBuf::from(from);
     if !file.exists() {
         let known: Vec<&str> = Client::ALL.iter().map(|it| it.word()).collect();
         let message = format!("`{from}` is neither a client nor a file");
-        return Err(Failure::unusable(message).hint(Some(format!("clients: {}", known.join(", ")))));
+        let hint =
+            format!("clients: {}; or {PROJECT}, for the files of this folder", known.join(", "));
+        return Err(Failure::unusable(message).hint(Some(hint)));
     }
     Ok(vec![Looked { client: None, file, project: None }])
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// What has been decided so far.

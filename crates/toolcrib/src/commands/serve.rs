@@ -268,6 +268,7 @@ fn address(
         })?,
     };
     if address.ip().is_loopback() {
+        terminal::warn(network.undeclared_proxy(access.has_tokens()).as_slice());
         return Ok(address);
     }
     if !access.has_tokens() {

@@ -1,9 +1,10 @@
 // A real browser before a real gateway. Each script is run as `node SCRIPT ADDRESS`; what it does not find it says,
 // and ends with 1. TOOLS is where playwright-core and Chromium are, CHROMIUM the browser, SHOTS a folder for
-// pictures, where some are wanted.
+// pictures, where some are wanted. CONSOLE is the folder crates/toolcrib-server/console, where the page is to be tried
+// as it is there and not as it was when the binary was built.
 
 import { createRequire } from 'node:module';
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 
 const require = createRequire(path.join(process.env.TOOLS, 'package.json'));
@@ -18,6 +19,12 @@ export async function run(script, options = {}) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'] });
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
   await context.grantPermissions(['clipboard-read', 'clipboard-write']).catch(() => {});
+  if (process.env.CONSOLE) {
+    await context.route(`${address}/console/*`, (route) => {
+      const file = path.join(process.env.CONSOLE, path.basename(new URL(route.request().url()).pathname));
+      return existsSync(file) ? route.fulfill({ path: file }) : route.continue();
+    });
+  }
   const page = await context.newPage();
   page.setDefaultTimeout(30_000);
   const said = [];

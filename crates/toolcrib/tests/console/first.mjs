@@ -14,5 +14,8 @@ await run(async ({ page, said }) => {
   equal(line, `toolcrib call mcp__almanac__moon_phase --args '{"date":"${given.date}"}'`, 'the command line');
   await page.mouse.move(2, 2);
   await shot(page, 'console-tools');
+  await page.getByRole('button', { name: /Colours/ }).click();
+  await page.mouse.move(2, 2);
+  await shot(page, 'console-tools-dark');
   equal(said, [], 'errors of the page');
 });

@@ -1,6 +1,7 @@
 // Whatever servers say, it stays text: on every page, in every place where it shows.
 
-import { address, equal, given, holds, open, run } from './browser.mjs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { address, equal, given, holds, open, run, soon } from './browser.mjs';
 
 await run(async ({ page, context, said }) => {
   const asked = [];
@@ -24,17 +25,28 @@ await run(async ({ page, context, said }) => {
   await list.getByRole('option').first().waitFor();
   await clean('the list');
   const names = await list.locator('.row-name').allInnerTexts();
+  const unfold = () => page.evaluate(() => document.querySelectorAll('details').forEach((it) => { it.open = true; }));
   for (const name of names) {
+    if (name.includes('__creeps')) continue;
     await page.goto(`${address}/#/tools/${encodeURIComponent(name)}`);
     const detail = page.getByRole('article', { name: `Tool ${name}` });
     await detail.waitFor();
-    await page.evaluate(() => document.querySelectorAll('details').forEach((it) => { it.open = true; }));
+    await unfold();
     await clean(`definition of ${name}`);
     await detail.getByRole('button', { name: 'Run' }).click();
     await detail.getByText('Answered in').waitFor();
-    await page.evaluate(() => document.querySelectorAll('details').forEach((it) => { it.open = true; }));
+    await unfold();
     await clean(`result of ${name}`);
   }
+  // How far a call is, in whatever words; and notices that are no notices.
+  await page.goto(`${address}/#/tools/${given.creeps}`);
+  const creeps = page.getByRole('article', { name: `Tool ${given.creeps}` });
+  await creeps.getByRole('button', { name: 'Run' }).click();
+  await creeps.getByRole('progressbar').waitFor();
+  await creeps.getByText('txt.exe').first().waitFor();
+  await clean('progress');
+  await creeps.getByRole('button', { name: 'Cancel' }).click();
+  await creeps.getByText('Cancelled.').waitFor();
   await page.goto(`${address}/#/tools`);
   if (given.flagged) {
     await list.getByText('suspicious').first().waitFor();
@@ -46,7 +58,46 @@ await run(async ({ page, context, said }) => {
     await page.waitForTimeout(300);
     await clean(hash);
   }
+  // The story of every call.
+  const told = (await (await fetch(`${address}/api/calls`)).json()).calls;
+  holds(names.length - 1 <= told.length, `${told.length} calls`);
+  for (const { call } of told) {
+    await page.goto(`${address}/#/calls/${call}`);
+    await page.getByRole('article', { name: 'The story of a call' }).getByText(call).first().waitFor();
+    await clean('a story');
+  }
+  // What events say.
+  await page.goto(`${address}/#/events`);
+  const events = page.getByRole('listbox', { name: 'Events' });
+  await events.getByText('note.odd').click();
+  await page.getByRole('article', { name: 'Event' }).getByText('txt.exe').first().waitFor();
+  await unfold();
+  await clean('an event');
+  // What an agent would find.
+  await open(page, '#/context');
+  await page.getByLabel('What it wants to do').fill('img onerror says fails txt exe');
+  await page.getByRole('button', { name: 'Search', exact: true }).click();
+  await page.locator('.found li').first().waitFor();
+  await clean('what is found');
+  // What a server said before it ended, and what would be accepted.
   await page.goto(`${address}/#/servers`);
+  await page.getByText('STDERR').first().waitFor();
+  await clean('the last error');
+  const pins = page.getByRole('region', { name: 'Pins' });
+  const change = pins.getByRole('listitem').filter({ hasText: 'server s:' });
+  await change.getByText('all new').waitFor();
+  await change.getByText('poisoned').first().waitFor();
+  await unfold();
+  await clean('what would be accepted');
+  await change.getByRole('button', { name: 'Accept' }).click();
+  await change.getByRole('group', { name: /although it is suspicious/ }).getByRole('button', { name: 'Yes' }).click();
+  await soon('it is accepted', async () => (await change.count()) === 0);
+  const list2 = JSON.parse(readFileSync(given.listed, 'utf8'));
+  list2.find((it) => it.name === 'says').description = list2[0].description + list2[1].description;
+  writeFileSync(given.listed, JSON.stringify(list2));
+  await fetch(`${address}/api/servers/restart`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"name":"s"}' });
+  await pins.locator('.come').first().waitFor();
+  await clean('the difference');
   if (given.flagged) await page.getByRole('region', { name: 'Problems' }).getByText('poisoned').first().waitFor();
   const foreign = asked.filter((it) => !it.startsWith(address) && !it.startsWith('data:') && !it.startsWith('blob:'));
   equal(foreign, [], 'requests to others');

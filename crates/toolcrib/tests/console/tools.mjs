@@ -77,12 +77,53 @@ await run(async ({ page, said }) => {
   const failing = await call('mcp__kit__fail');
   await failing.getByText('the tool failed').waitFor();
 
-  // Progress, and taking it back.
+  // What nobody said is not sent; what is empty can be.
+  const unset = page.getByRole('article', { name: 'Tool mcp__kit__unset' });
+  await page.goto(`${page.url().split('#')[0]}#/tools/mcp__kit__unset`);
+  await unset.getByRole('button', { name: 'Run' }).click();
+  await unset.getByText('1 field to put right').waitFor();
+  equal(await unset.getByLabel('sure').inputValue(), '', 'a choice that nobody made');
+  await unset.getByLabel('sure').selectOption('false');
+  await unset.getByRole('button', { name: 'empty text' }).click();
+  await unset.getByRole('button', { name: 'Run' }).click();
+  await unset.getByText('Answered in').waitFor();
+  const echoed = async () => {
+    await unset.getByText('The answer as it came').click();
+    const text = await unset.getByLabel('The answer as it came', { exact: true }).innerText();
+    await unset.getByText('The answer as it came').first().click();
+    return text;
+  };
+  holds((await echoed()).includes('{\\"sure\\":false,\\"note\\":\\"\\"}'), `what was sent: ${await echoed()}`);
+  // What is typed as JSON goes into the form; what the form cannot say is not dropped unasked.
+  await unset.getByRole('button', { name: 'JSON', exact: true }).first().click();
+  await unset.getByLabel('Arguments as JSON').fill('{"note": "from JSON", "sure": true}');
+  await unset.getByRole('button', { name: 'Form', exact: true }).click();
+  equal([await unset.getByLabel('note').inputValue(), await unset.getByLabel('sure').inputValue()], ['from JSON', 'true'], 'JSON in the form');
+  await unset.getByRole('button', { name: 'JSON', exact: true }).first().click();
+  await unset.getByLabel('Arguments as JSON').fill('{"sure": true, "other": 1}');
+  await unset.getByRole('button', { name: 'Form', exact: true }).click();
+  await unset.getByText('The form cannot say all of this.').waitFor();
+  equal(await unset.getByLabel('Arguments as JSON').inputValue(), '{"sure": true, "other": 1}', 'it is still there');
+  await unset.getByRole('button', { name: 'Drop what it cannot say' }).click();
+  equal([await unset.getByLabel('note').inputValue(), await unset.getByLabel('sure').inputValue()], ['', 'true'], 'the rest in the form');
+
+  // Progress; elsewhere and back; and taking it back.
+  let calls = 0;
+  page.on('request', (request) => { if (request.url().endsWith('/mcp')) calls += 1; });
   await page.goto(`${page.url().split('#')[0]}#/tools/mcp__kit__long`);
   const long = page.getByRole('article', { name: 'Tool mcp__kit__long' });
   await long.getByRole('button', { name: 'Run' }).click();
   await long.getByRole('progressbar').waitFor();
   await long.getByText(/^\d+\s*$/).waitFor();
+  await long.getByRole('button', { name: 'JSON', exact: true }).first().focus();
+  await page.keyboard.press('Control+Enter');
+  await page.keyboard.press('Control+Enter');
+  await page.goto(`${page.url().split('#')[0]}#/tools/mcp__kit__fail`);
+  await page.getByRole('article', { name: 'Tool mcp__kit__fail' }).waitFor();
+  await list.getByRole('option').filter({ hasText: 'mcp__kit__long' }).getByText('running').waitFor();
+  await page.goto(`${page.url().split('#')[0]}#/tools/mcp__kit__long`);
+  await long.getByText('Running').waitFor();
+  equal(calls, 1, 'it runs once');
   await long.getByRole('button', { name: 'Cancel' }).click();
   await long.getByText('Cancelled.').waitFor();
 
@@ -110,6 +151,33 @@ await run(async ({ page, said }) => {
   await page.getByRole('dialog', { name: 'Keys' }).waitFor();
   await page.keyboard.press('Escape');
 
+  // From the keyboard: far through the list, into what is chosen, and not through all of it on the way back.
+  await list.getByRole('option').first().click();
+  await list.focus();
+  const past = () => page.evaluate(() => history.length);
+  const before2 = await past();
+  const all = await list.getByRole('option').first().getAttribute('aria-setsize');
+  const place = () => list.getByRole('option', { selected: true }).getAttribute('aria-posinset');
+  await page.keyboard.press('End');
+  await soon('the last', async () => (await place()) === all);
+  await page.keyboard.press('PageUp');
+  await page.keyboard.press('Home');
+  await soon('the first', async () => (await place()) === '1');
+  await page.keyboard.press('PageDown');
+  await soon('further down', async () => (await place()) !== '1');
+  await page.keyboard.press('ArrowUp');
+  equal(await past(), before2, 'moving leaves no trace');
+  await page.keyboard.press('Enter');
+  await soon('what was opened has the focus', () => page.evaluate(() => document.activeElement.matches('.detail h2')));
+  await page.keyboard.press('Escape');
+  await page.getByText('Choose a tool').waitFor();
+  await soon('the list has it again', () => page.evaluate(() => document.activeElement.matches('.rows')));
+
+  // The list of one source, by its address.
+  await page.goto(`${page.url().split('#')[0]}#/tools/?source=asker`);
+  await page.getByText('1 tool of').waitFor();
+  await page.getByLabel('Source').selectOption('');
+
   // Both colours, and a narrow screen.
   await page.getByRole('button', { name: /Colours/ }).click();
   await soon('it is dark', () => page.evaluate(() => document.documentElement.dataset.theme === 'dark'));
@@ -119,5 +187,14 @@ await run(async ({ page, said }) => {
   await page.getByRole('button', { name: 'Back to the list' }).waitFor();
   equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, 'nothing sticks out');
   await accessible(page, 'narrow');
+  // Where one sees only the list or what is chosen, moving opens nothing, and the focus goes along.
+  await page.getByRole('button', { name: 'Back to the list' }).click();
+  await soon('the list has the focus', () => page.evaluate(() => document.activeElement.matches('.rows')));
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowDown');
+  equal(await page.getByRole('button', { name: 'Back to the list' }).count(), 0, 'nothing is opened yet');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Back to the list' }).waitFor();
+  await soon('what was opened has the focus', () => page.evaluate(() => document.activeElement.matches('.detail h2')));
   equal(said, [], 'errors of the page');
 });

@@ -63,6 +63,10 @@ const SHAPE: &str = r##"{"type":"object","required":["title","count"],"propertie
     {"title":"by number","type":"object","properties":{"number":{"type":"integer"}},"required":["number"]}]}},
   "$defs":{"street":{"type":"string"}}}"##;
 
+/// What a form must not decide by itself.
+const UNSET: &str = r#"{"type":"object","required":["sure"],"properties":{
+  "sure":{"type":"boolean"},"note":{"type":"string"},"more":{"type":"object"}}}"#;
+
 /// A result with parts of every kind.
 fn parts() -> String {
     let dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -91,6 +95,7 @@ fn kit(folder: &Folder) -> Plan {
         tool("fail", "Always fails", r#"{"destructiveHint":true}"#, any),
         tool("long", "Takes its time, and says how far it is", "{}", any),
         tool("rows", "Gives a table that is too large", "{}", any),
+        tool("unset", "Takes what was not said", "{}", UNSET),
     ];
     let listed = folder.write("listed.json", format!("[{}]", list.join(",").replace('\n', " ")));
     Plan::legacy()
@@ -99,6 +104,7 @@ fn kit(folder: &Folder) -> Plan {
         .tool("fail", Act::Fail)
         .tool("long", Act::Say(1_000))
         .tool("rows", Act::Rows(20_000))
+        .tool("unset", Act::Echo)
         .listed(listed)
 }
 
@@ -159,6 +165,56 @@ fn a_token_lets_one_in_and_a_group_sees_what_it_may() {
     let folder = rights::folder();
     let serving = Serving::start(folder.path());
     browse("login.mjs", &serving, &json!({}));
+}
+
+#[test]
+fn whoever_is_let_in_without_a_token_may_still_log_in() {
+    let folder = rights::folder();
+    let rules = fs::read_to_string(folder.file("network.yaml")).unwrap();
+    folder.write("network.yaml", rules.replace("groups:", "anonymous: true\n  groups:"));
+    let serving = Serving::start(folder.path());
+    browse("anonymous.mjs", &serving, &json!({}));
+}
+
+#[test]
+fn every_page_can_be_read_by_everybody_on_every_screen() {
+    let folder = workspace(
+        |it| json!({ "kit": entry(&kit(it)), "broken": { "command": "no-such-program-here" } }),
+    );
+    let serving = Serving::start(folder.path());
+    for tool in ["mcp__kit__unset", "mcp__kit__fail", "mcp__kit__fail"] {
+        rights::call(&serving, ("X-None", "x"), tool);
+    }
+    let event = json!({ "type": "note.taken", "data": { "text": "milk" } }).to_string();
+    assert_eq!(serving.request("POST", "/events", &[], &event).status, 201);
+    rights::calls(&serving, ("X-None", "x"), 3);
+    browse("everywhere.mjs", &serving, &json!({ "tool": "mcp__kit__shape" }));
+}
+
+/// Those of the console are made by `SHOTS=docs/images`, see CONTRIBUTING.md.
+#[test]
+fn every_picture_in_the_documents_is_there_and_light() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = fs::read_dir(root.join("docs")).unwrap().map(|it| it.unwrap().path());
+    let mut shown = 0;
+    for page in docs
+        .chain([root.join("README.md")])
+        .filter(|it| it.extension().is_some_and(|it| it == "md"))
+    {
+        let text = fs::read_to_string(&page).unwrap();
+        for part in text.split("![").skip(1) {
+            let Some(link) = part.split_once("](").and_then(|(_, it)| it.split_once(')')) else {
+                continue;
+            };
+            let file = page.parent().unwrap().join(link.0);
+            let size = fs::metadata(&file)
+                .unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+                .len();
+            assert!(size < 150_000, "{}: {size} bytes", file.display());
+            shown += 1;
+        }
+    }
+    assert!(3 < shown, "{shown}");
 }
 
 #[test]

@@ -84,6 +84,20 @@ pub fn is_written_secret(name: &str, written: &str) -> bool {
     by_shape || names_secret(name) && !place && is_random(bare)
 }
 
+/// Whether a text under this name is to be kept like a secret, whatever it looks like: a password may be short, and a
+/// word. What is nobody's secret stays: nothing, a reference, a placeholder, a switch, a number of tokens, a file.
+pub fn is_kept_secret(name: &str, written: &str) -> bool {
+    const PLAIN: [&str; 10] =
+        ["true", "false", "yes", "no", "on", "off", "none", "null", "auto", "default"];
+    let literal = literal(written);
+    let bare = literal.trim();
+    let lower = bare.to_ascii_lowercase();
+    let placeholder = PLACEHOLDERS.iter().any(|it| lower.contains(it));
+    let place = bare.starts_with(['/', '.', '~']) || bare.contains("://");
+    let said = bare.is_empty() || placeholder || place || PLAIN.contains(&lower.as_str());
+    is_written_secret(name, written) || names_secret(name) && !said
+}
+
 /// Whether this is an address of another machine to which everything goes in clear text.
 pub fn is_plain_http(url: &str) -> bool {
     let Ok(url) = url.parse::<Uri>() else { return false };
@@ -152,6 +166,30 @@ mod tests {
         ];
         for (name, written) in others {
             assert!(!is_written_secret(name, written), "{name} {written}");
+        }
+    }
+
+    #[test]
+    fn what_stands_under_the_name_of_a_secret_is_one() {
+        for (name, written) in [
+            ("DB_PASSWORD", "letmein"),
+            ("DB_PASSWORD", "1234"),
+            ("API_KEY", "k"),
+            ("--password", "open sesame"),
+        ] {
+            assert!(is_kept_secret(name, written), "{name} {written}");
+        }
+        for (name, written) in [
+            ("DB_PASSWORD", ""),
+            ("DB_PASSWORD", "${DB_PASSWORD}"),
+            ("DB_PASSWORD", "<your password>"),
+            ("API_KEY", "changeme"),
+            ("USE_TOKEN", "true"),
+            ("MAX_TOKENS", "4096"),
+            ("TOKEN_FILE", "/run/secrets/token"),
+            ("LOG_LEVEL", "debug"),
+        ] {
+            assert!(!is_kept_secret(name, written), "{name} {written}");
         }
     }
 

@@ -27,13 +27,18 @@ pub(super) struct Looked {
     pub(super) project: Option<PathBuf>,
 }
 
-/// All files in which a client may have servers: those of the person, then those of the folder.
-pub(super) fn files_of(client: Client, folders: &Folders, project: &Path) -> Vec<Looked> {
-    let looked = |file, project| Looked { client: Some(client), file, project };
-    let own = folders.of_user(client).into_iter().map(|file| looked(file, None));
-    let here = Folders::of_project(client, project);
-    let here = here.map(|file| looked(file, Some(project.to_owned())));
-    own.chain(here).collect()
+/// The files of a person in which a client may have servers.
+pub(super) fn files_of_user(client: Client, folders: &Folders) -> Vec<Looked> {
+    let looked = |file| Looked { client: Some(client), file, project: None };
+    folders.of_user(client).into_iter().map(looked).collect()
+}
+
+/// The files of a folder in which clients may have servers.
+pub(super) fn files_of_project(project: &Path) -> Vec<Looked> {
+    let all = Client::ALL.iter().filter_map(|it| Some((*it, Folders::of_project(*it, project)?)));
+    let looked =
+        |(client, file)| Looked { client: Some(client), file, project: Some(project.to_owned()) };
+    all.map(looked).collect()
 }
 
 /// What is found in these files, and which of them cannot be read. A file that is not there is no fault.

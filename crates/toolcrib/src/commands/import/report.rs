@@ -7,6 +7,7 @@ use toolcrib_wire::text::Masker;
 
 use super::{Plan, Taken};
 use crate::{
+    cli::Import,
     clients::Folders,
     commands::check::count,
     terminal::{self, BOLD, DIM, YELLOW, clean, styled, word},
@@ -56,17 +57,24 @@ fn shell_word(text: &str) -> String {
 }
 
 /// What was done, and what is to be done.
-pub(super) fn done(plan: &Plan, written: bool, values: Option<&Path>, workspace: &Path) -> String {
+pub(super) fn done(plan: &Plan, written: bool, asked: &Import) -> String {
+    let (values, workspace) = (asked.env_file.as_deref(), asked.workspace.as_path());
+    let unread = unread(plan);
     if plan.taken.is_empty() {
-        return match plan.left.is_empty() && plan.problems.is_empty() {
+        let nothing = match plan.left.is_empty() && plan.problems.is_empty() {
             true => "no client of yours has an MCP server\n".to_owned(),
             false => "there is nothing to take\n".to_owned(),
         };
+        return nothing + &unread;
     }
     let file = plan.file.strip_prefix(".").unwrap_or(&plan.file).display().to_string();
     let servers = count(plan.taken.len(), "server");
     if !written {
-        return format!("nothing was written; this would add {servers} to {file}\n");
+        let way = match asked.dry_run || terminal::can_ask() {
+            true => "",
+            false => ", with --yes: there is nobody here to ask",
+        };
+        return format!("nothing was written; this would add {servers} to {file}{way}\n{unread}");
     }
     let mut text = format!("added {servers} to {}\n", styled(BOLD, &file));
     match values {
@@ -82,8 +90,21 @@ pub(super) fn done(plan: &Plan, written: bool, values: Option<&Path>, workspace:
         true => String::new(),
         false => format!(" {}", word(&workspace.to_string_lossy())),
     };
+    text.push_str(&unread);
     text.push_str(&format!("next: {}\n", styled(BOLD, &format!("toolcrib check{place}"))));
     text
+}
+
+/// That this folder has servers as well, which somebody else may have put there.
+fn unread(plan: &Plan) -> String {
+    if plan.unread.is_empty() {
+        return String::new();
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let names = plan.unread.iter().map(|it| it.strip_prefix(&here).unwrap_or(it));
+    let names: Vec<String> = names.map(|it| clean(&it.display().to_string())).collect();
+    let files = names.join(", ");
+    format!("not looked into: {files} of this folder; `--from project` does that\n")
 }
 
 /// The variables that somebody must set.
@@ -117,6 +138,7 @@ pub(super) fn listed(plan: &Plan, written: bool) -> String {
         "left_out": left.collect::<Vec<_>>(),
         "variables": variable.collect::<Vec<_>>(),
         "problems": plan.problems,
+        "not_looked_into": plan.unread,
         "file": plan.file,
         "written": written,
     });

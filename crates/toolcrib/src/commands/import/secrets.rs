@@ -2,7 +2,7 @@
 //! two are the same, and are never shown.
 
 use serde_json::{Map, Value};
-use toolcrib_sources::mcp::{Lookup, is_written_secret};
+use toolcrib_sources::mcp::{Lookup, is_kept_secret, is_written_secret};
 
 use super::meaning::variable;
 
@@ -53,7 +53,8 @@ impl<'a> Variables<'a> {
         let args = entry.get_mut("args").and_then(Value::as_array_mut);
         for (at, value) in args.into_iter().flatten().enumerate() {
             let text = value.as_str().unwrap_or_default().to_owned();
-            let flag = if before.starts_with('-') { before.as_str() } else { "" };
+            let is_value = before.starts_with('-') && !text.starts_with('-');
+            let flag = if is_value { before.as_str() } else { "" };
             let own = text.split_once('=').map_or("", |(flag, _)| flag);
             let wish = match [flag, own].into_iter().find(|it| it.starts_with('-')) {
                 Some(flag) => moving.named(flag),
@@ -105,14 +106,21 @@ impl Moving<'_, '_> {
 
     /// Puts a reference in the place of a value that is a secret, by its name or by its shape.
     fn move_out(&mut self, value: &mut Value, name: &str, wish: &str, field: &str) {
-        let Some(text) = value.as_str().filter(|it| is_written_secret(name, it)) else { return };
+        let Some(text) = value.as_str() else { return };
         let (before, secret) = bare(text);
+        let name = before.strip_suffix('=').unwrap_or(name);
+        if !is_written_secret(name, text) && !is_kept_secret(name, secret) {
+            return;
+        }
         let place = format!("{}: {}: {field}", self.file, self.server);
         let variable = self.variables.take(wish, self.server, secret, place);
         self.changes.push(format!("{field} is the variable {variable}"));
         *value = format!("{before}${{{variable}}}").into();
     }
 }
+
+/// The words that stand before a secret in a header.
+const SCHEMES: [&str; 6] = ["bearer", "basic", "token", "digest", "apikey", "key"];
 
 /// What may stay, and the secret: `Bearer ` and what follows, `--key=` and what follows, or all of it.
 fn bare(text: &str) -> (&str, &str) {
@@ -124,7 +132,10 @@ fn bare(text: &str) -> (&str, &str) {
         (plain && !secret.is_empty()).then(|| text.split_at(text.len() - secret.len()))
     };
     let flag = text.starts_with('-').then(|| split('=')).flatten();
-    flag.or_else(|| split(' ')).unwrap_or(("", text))
+    // A password of several words is one all the same.
+    let scheme = text.split(' ').next().unwrap_or_default().to_ascii_lowercase();
+    let scheme = SCHEMES.contains(&scheme.as_str()).then(|| split(' ')).flatten();
+    flag.or(scheme).unwrap_or(("", text))
 }
 
 #[cfg(test)]
@@ -146,6 +157,32 @@ mod tests {
         let changes = variables.hide("my-git", "~/f", entry.as_object_mut().unwrap());
         insta::assert_snapshot!(format!("{entry:#}"), @"");
         insta::assert_snapshot!(changes.join("\n"), @"");
+    }
+
+    #[test]
+    fn under_the_name_of_a_secret_every_value_is_one() {
+        let mut entry = json!({
+            "args": ["--password", "open sesame", "--db-password=letmein", "--token", "--verbose", "--api-key="],
+            "env": { "DB_PASSWORD": "letmein", "USE_TOKEN": "true", "API_KEY": "", "SECRET": "changeme" },
+            "headers": { "Authorization": "Bearer abc" },
+        });
+        let mut variables = Variables::new(&|_| None);
+        variables.hide("db", "~/f", entry.as_object_mut().unwrap());
+        let text = entry.to_string();
+        assert!(
+            !text.contains("letmein") && !text.contains("sesame") && !text.contains("abc"),
+            "{text}"
+        );
+        assert_eq!(entry["args"][2], "--db-password=${DB_DB_PASSWORD}");
+        assert_eq!(entry["args"][4], "--verbose");
+        assert_eq!(entry["args"][5], "--api-key=");
+        assert_eq!(
+            entry["env"],
+            json!({ "DB_PASSWORD": "${DB_PASSWORD}", "USE_TOKEN": "true", "API_KEY": "", "SECRET": "changeme" })
+        );
+        assert_eq!(entry["headers"]["Authorization"], "Bearer ${DB_TOKEN}");
+        let values: Vec<&str> = variables.all.iter().map(|it| it.value.as_str()).collect();
+        assert!(values.contains(&"open sesame") && values.contains(&"letmein"), "{values:?}");
     }
 
     #[test]

@@ -90,6 +90,9 @@ fn what_is_accepted_is_what_was_shown() {
     assert_eq!((&change["kind"], &change["source"]), (&json!("unpinned"), &json!("server:s")));
     let body =
         |it: &Value| json!({ "source": it["source"], "tool": it["tool"], "stamp": it["stamp"] });
+    // Whoever accepts sees every tool of it.
+    assert_eq!(change["tools"][0]["name"], "t");
+    assert!(change["tools"][0]["definition"].as_str().unwrap().contains("one"));
     assert_eq!(accept(&body(&change)).status, 200);
     assert_eq!(pins()["changes"], json!([]));
     assert!(folder.file("toolcrib.lock").is_file());

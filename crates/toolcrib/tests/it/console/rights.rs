@@ -1,10 +1,17 @@
 //! Who sees and does what at `/api`.
 
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+    process::Command,
+    time::Duration,
+};
+
 use serde_json::{Value, json};
 use toolcrib_testkit::{Act, Plan};
 
 use crate::{
-    kit::{Folder, entry},
+    kit::{Folder, entry, soon},
     serving::{Answer, Serving},
 };
 
@@ -49,7 +56,7 @@ pub(super) fn call(serving: &Serving, who: (&str, &str), tool: &str) -> Answer {
 #[track_caller]
 pub(super) fn calls(serving: &Serving, who: (&str, &str), count: usize) -> Vec<Value> {
     let mut found = Vec::new();
-    crate::kit::soon("calls are on record", || {
+    soon("calls are on record", || {
         found = serving.get("/api/calls", &[who]).json()["calls"].as_array().unwrap().clone();
         count <= found.len()
     });
@@ -117,7 +124,11 @@ fn without_tokens_whoever_is_on_this_machine_operates_and_nobody_through_a_proxy
     assert_eq!(operates(&[]), true);
     assert_eq!(operates(&[("X-Forwarded-For", "203.0.113.9")]), false);
     assert_eq!(operates(&[("Forwarded", "for=203.0.113.9")]), false);
+    assert_eq!(operates(&[("X-Forwarded-Proto", "https")]), false);
     assert_eq!(operates(&[("Host", "tools.example.com")]), false);
+    // nginx, unless it is told otherwise.
+    let old = format!("GET /api/me HTTP/1.0\r\nHost: {}", serving.address);
+    assert_eq!(serving.send(&old, "").json()["operator"], false);
     assert_eq!(serving.get("/api/problems", &[("Via", "1.1 x")]).status, 403);
     // A page of another site that makes a browser ask gets nothing.
     let site = |word: &str| serving.get("/api/me", &[("Sec-Fetch-Site", word)]).status;
@@ -128,6 +139,116 @@ fn without_tokens_whoever_is_on_this_machine_operates_and_nobody_through_a_proxy
     let answer = serving.get("/api/me", &[]);
     assert_eq!(answer.header("cross-origin-resource-policy").as_deref(), Some("same-origin"));
     assert_eq!(answer.header("cache-control").as_deref(), Some("no-store"));
+}
+
+/// A proxy may hand on what looks exactly like a request from here.
+#[test]
+fn behind_a_proxy_that_is_declared_nobody_is_local() {
+    let plan = Plan::legacy().tool("echo", Act::Echo);
+    let folder = Folder::workspace(&json!({ "a": entry(&plan) }));
+    folder.write("network.yaml", "behind_proxy: true\n");
+    let serving = Serving::start(folder.path());
+    assert_eq!(serving.get("/api/me", &[]).json()["operator"], false);
+    assert_eq!(serving.get("/api/problems", &[]).status, 403);
+    let body = r#"{"name":"a"}"#;
+    assert_eq!(serving.request("POST", "/api/servers/restart", &[], body).status, 403);
+    // Whoever runs it still does, by the private socket.
+    let status = crate::kit::toolcrib(folder.path(), &["status", "--json"]).json();
+    assert_eq!(status["operator"], true);
+    // It counts from the moment it is written.
+    folder.write("network.yaml", "behind_proxy: false\n");
+    soon("it is read again", || serving.get("/api/me", &[]).json()["operator"] == true);
+    folder.write("network.yaml", "behind_proxy: true # again\n");
+    soon("and again", || serving.get("/api/me", &[]).json()["operator"] == false);
+}
+
+#[test]
+fn a_proxy_that_is_not_declared_is_warned_of() {
+    let plan = Plan::legacy().tool("echo", Act::Echo);
+    let folder = Folder::workspace(&json!({ "a": entry(&plan) }));
+    let said = |rules: &str| {
+        folder.write("network.yaml", rules);
+        let err = std::fs::File::create(folder.file("err")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
+        command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(folder.path()).stderr(err);
+        drop(Serving::run(&mut command));
+        std::fs::read_to_string(folder.file("err")).unwrap()
+    };
+    let warning = "whoever a proxy lets in may do what operators may";
+    assert!(said("hosts: [tools.example.com]\n").contains(warning));
+    assert!(!said("hosts: [tools.example.com]\nbehind_proxy: true\n").contains(warning));
+    assert!(!said("listen: 127.0.0.1:8700\n").contains(warning));
+    let token = "external_access: { auth_token: SECRET_TOKEN_A1 }\n";
+    assert!(!said(&format!("hosts: [tools.example.com]\n{token}")).contains(warning));
+}
+
+#[test]
+fn whoever_operates_no_more_sees_no_more_calls_of_others() {
+    let folder = folder();
+    let serving = Serving::start(folder.path());
+    let mut socket = TcpStream::connect(&serving.address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let head =
+        format!("GET /api/live HTTP/1.1\r\nHost: {}\r\n{}: {}", serving.address, BOSS.0, BOSS.1);
+    socket.write_all(format!("{head}\r\n\r\n").as_bytes()).unwrap();
+    let mut lines = BufReader::new(socket).lines().map_while(Result::ok);
+    let mut until = |text: &str| {
+        let mut seen = String::new();
+        while !seen.contains(text) {
+            seen.push_str(&lines.next().expect("the stream goes on"));
+        }
+        seen
+    };
+    until("watching");
+    call(&serving, A, "mcp__a__echo");
+    until("mcp__a__echo");
+    let rules = std::fs::read_to_string(folder.file("network.yaml")).unwrap();
+    folder.write(
+        "network.yaml",
+        rules.replace("SECRET_TOKEN_BOSS, operator: true", "SECRET_TOKEN_BOSS"),
+    );
+    soon("it is read", || serving.get("/api/me", &[BOSS]).json()["operator"] == false);
+    call(&serving, B, "mcp__b__echo");
+    calls(&serving, B, 1);
+    // Its own calls still come, so the stream is there; those of others do not.
+    call(&serving, BOSS, "mcp__b__other");
+    let seen = until("mcp__b__other");
+    assert!(!seen.contains("mcp__b__echo"), "{seen}");
+}
+
+#[test]
+fn how_many_tools_a_server_has_is_for_operators() {
+    let folder = folder();
+    let rules = std::fs::read_to_string(folder.file("network.yaml")).unwrap();
+    folder.write("network.yaml", rules.replace("mcp__a__*", "mcp__a__echo"));
+    let serving = Serving::start(folder.path());
+    let row = |who| serving.get("/api/servers", &[who]).json()["servers"][0].clone();
+    assert_eq!((&row(A)["tools"], &row(A)["listed"]), (&json!(1), &Value::Null));
+    assert_eq!(row(BOSS)["listed"], 2);
+}
+
+/// One token cannot take the places of all.
+#[test]
+fn one_caller_has_a_share_of_the_streams() {
+    let folder = folder();
+    let serving = Serving::start(folder.path());
+    let watch = |who: (&str, &str)| {
+        let mut socket = TcpStream::connect(&serving.address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let head =
+            format!("GET /api/live HTTP/1.1\r\nHost: {}\r\n{}: {}", serving.address, who.0, who.1);
+        socket.write_all(format!("{head}\r\n\r\n").as_bytes()).unwrap();
+        let mut line = String::new();
+        let mut reader = BufReader::new(socket);
+        reader.read_line(&mut line).unwrap();
+        (line.split(' ').nth(1).unwrap().to_owned(), reader)
+    };
+    let held: Vec<_> = (0..8).map(|_| watch(A)).collect();
+    assert!(held.iter().all(|(status, _)| status == "200"));
+    assert_eq!(watch(A).0, "429");
+    assert_eq!(watch(B).0, "200");
+    drop(held);
+    soon("there is room again", || watch(A).0 == "200");
 }
 
 #[test]

@@ -77,7 +77,6 @@ fn import_shows_what_it_would_take_and_writes_nothing() {
     out SERVER   FROM                 RUNS                       CHANGES
     out github   Claude Code          npx -y srv-github          env: GITHUB_TOKEN is the variable GITHUB_TOKEN
     out till     Claude Code, ~/shop  ./till.py                  runs in ~/shop
-    out local    Claude Code, ~/work  ./srv                      runs in ~/work/sub
     out files    Claude Desktop       npx -y srv-files /data
     out search   Cursor               https://example.com/mcp    headers: Authorization is the variable SEARCH_TOKEN
     out db       VS Code              '~/bin/db' --root '~'      what was asked for as `pg-password` is the variable PG_PASSWORD; what stands in `.env` is to be set in the environment
@@ -92,7 +91,8 @@ fn import_shows_what_it_would_take_and_writes_nothing() {
     out left out  here (Cursor): it is this gateway
     out left out  files (Windsurf): Claude Desktop has another one of this name; rename one of them
     out left out  from-extension (Zed): an extension of Zed brings it along
-    out nothing was written; this would add 12 servers to mcp.json
+    out nothing was written; this would add 11 servers to mcp.json
+    out not looked into: .mcp.json of this folder; `--from project` does that
     ");
     assert!(!home.has("work/mcp.json"));
 }
@@ -100,7 +100,7 @@ fn import_shows_what_it_would_take_and_writes_nothing() {
 #[test]
 fn import_takes_over_servers_without_their_secrets() {
     let home = everybody();
-    assert!(home.see(&["import"]).contains("out added 12 servers to mcp.json\n"));
+    assert!(home.see(&["import", "--yes"]).contains("out added 11 servers to mcp.json\n"));
     insta::assert_snapshot!(home.plain(&home.read("work/mcp.json")), @r#"
     {
       "mcpServers": {
@@ -115,10 +115,6 @@ fn import_takes_over_servers_without_their_secrets() {
         "till": {
           "command": "./till.py",
           "cwd": "~/shop"
-        },
-        "local": {
-          "command": "./srv",
-          "cwd": "~/work/sub"
         },
         "files": {
           "command": "npx",
@@ -184,7 +180,7 @@ fn import_takes_over_servers_without_their_secrets() {
 fn import_changes_no_client_is_understood_and_does_nothing_twice() {
     let home = everybody();
     let before = home.read(".cursor/mcp.json");
-    home.see(&["import"]);
+    home.see(&["import", "--yes"]);
     let made = home.read("work/mcp.json");
     assert!(!made.contains(SECRET), "{made}");
     assert_eq!(home.read(".cursor/mcp.json"), before);
@@ -192,7 +188,7 @@ fn import_changes_no_client_is_understood_and_does_nothing_twice() {
     let check = home.run(&["tools"]);
     assert!(!check.err.contains("unknown key") && !check.err.contains("must be"), "{}", check.err);
     // Again, there is nothing to do.
-    let again = home.see(&["import"]);
+    let again = home.see(&["import", "--yes"]);
     assert!(again.contains("out there is nothing to take\n"), "{again}");
     assert_eq!(home.read("work/mcp.json"), made);
 }
@@ -208,7 +204,7 @@ fn import_keeps_what_is_there() {
     out there is nothing to take
     ");
     assert_eq!(home.read("work/mcp.json"), there);
-    insta::assert_snapshot!(home.see(&["import", "--from", "zed"]), @"
+    insta::assert_snapshot!(home.see(&["import", "--yes", "--from", "zed"]), @"
     exit 0
     out SERVER   FROM  RUNS        CHANGES
     out zed-new  Zed   zsrv 'a b'
@@ -237,7 +233,7 @@ fn import_keeps_what_is_there() {
     }
     "#);
     home.write("work/mcp.json", "{\"servers\": {}}\n");
-    home.run(&["import", "--from", "claude-desktop"]);
+    home.run(&["import", "--yes", "--from", "claude-desktop"]);
     assert!(home.read("work/mcp.json").starts_with("{\"servers\": {"));
 }
 
@@ -261,7 +257,7 @@ fn import_takes_a_file_of_anybody() {
     insta::assert_snapshot!(home.see(&["import", "--from", "emacs"]), @"
     exit 2
     err error: `emacs` is neither a client nor a file
-    err  hint: clients: claude-code, claude-desktop, cursor, vscode, windsurf, zed, codex
+    err  hint: clients: claude-code, claude-desktop, cursor, vscode, windsurf, zed, codex; or project, for the files of this folder
     ");
 }
 
@@ -333,7 +329,7 @@ fn import_without_anything_to_import() {
 #[test]
 fn import_prints_json_and_writes_values_where_they_are_wanted() {
     let home = everybody();
-    let run = home.run(&["import", "--json", "--env-file", "../values"]);
+    let run = home.run(&["import", "--json", "--yes", "--env-file", "../values"]);
     assert!(!run.out.contains(SECRET), "{}", run.out);
     let report = run.json();
     assert_eq!(report["written"], true);
@@ -349,30 +345,81 @@ fn import_prints_json_and_writes_values_where_they_are_wanted() {
     assert_eq!(mode & 0o777, 0o600);
     // It is not overwritten, and then nothing is.
     home.write("work/mcp.json", "{}");
-    let again = home.run(&["import", "--env-file", "../values"]);
+    let again = home.run(&["import", "--yes", "--env-file", "../values"]);
     assert_eq!(again.code, 2);
     assert_eq!(home.read("work/mcp.json"), "{}");
+}
+
+#[test]
+fn import_writes_nothing_where_nobody_can_be_asked() {
+    let home = Home::new();
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+    insta::assert_snapshot!(home.see(&["import"]), @"
+    exit 0
+    out SERVER  FROM    RUNS  CHANGES
+    out a       Cursor  x
+    out nothing was written; this would add 1 server to mcp.json, with --yes: there is nobody here to ask
+    ");
+    assert_eq!(home.run(&["import", "--json"]).json()["written"], false);
+    assert!(!home.has("work/mcp.json"));
+}
+
+/// Whoever cloned a repository has not said that its commands may be run.
+#[test]
+fn files_of_the_folder_are_taken_only_when_somebody_says_so() {
+    let home = Home::new();
+    let evil = r#"{"mcpServers": {"evil": {"command": "sh", "args": ["-c", "id"]}}}"#;
+    home.write("work/.mcp.json", evil);
+    home.write("work/.cursor/mcp.json", &evil.replace("evil", "evil2"));
+    home.write("work/.vscode/mcp.json", r#"{"servers": {"evil3": {"command": "sh"}}}"#);
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"mine": {"command": "x"}}}"#);
+    for args in
+        [&["init", "--yes"][..], &["import", "--yes"], &["import", "--yes", "--from", "cursor"]]
+    {
+        let seen = home.see(args);
+        assert!(!home.read("work/mcp.json").contains("evil"), "{seen}");
+    }
+    assert!(home.read("work/mcp.json").contains("mine"));
+    let seen = home.see(&["import", "--dry-run"]);
+    let told = "out not looked into: .mcp.json, .cursor/mcp.json, .vscode/mcp.json of this folder; `--from project` does that\n";
+    assert!(seen.contains(told), "{seen}");
+    let seen = home.see(&["import", "--yes", "--from", "project"]);
+    assert!(seen.contains("added 3 servers to mcp.json"), "{seen}");
+    home.write("work/mcp.json", "{}");
+    home.see(&["import", "--yes", "--from", ".mcp.json"]);
+    assert!(home.read("work/mcp.json").contains("evil"));
+}
+
+#[test]
+fn import_moves_short_passwords_out_too() {
+    let home = Home::new();
+    let entry = r#"{"mcpServers": {"db": {"command": "x", "args": ["--password=letmein"], "env": {"DB_PASSWORD": "letmein", "DB_USER": "ada"}}}}"#;
+    home.write(".cursor/mcp.json", entry);
+    let seen = home.see(&["import", "--yes"]);
+    let made = home.read("work/mcp.json");
+    assert!(!seen.contains("letmein") && !made.contains("letmein"), "{seen}{made}");
+    assert!(made.contains(r#""DB_PASSWORD": "${DB_PASSWORD}""#) && made.contains("ada"), "{made}");
 }
 
 #[test]
 fn import_asks_on_a_terminal() {
     let home = everybody();
     let no = home.see_on_a_terminal("import", "n\n", "never");
-    assert!(no.contains("Take 12 servers? [Y/n]") && no.contains("nothing was written"), "{no}");
+    assert!(no.contains("Take 11 servers? [Y/n]") && no.contains("nothing was written"), "{no}");
     assert!(!home.has("work/mcp.json"));
     let yes = home.see_on_a_terminal("import", "y\n", "never");
-    assert!(yes.contains("added 12 servers to mcp.json"), "{yes}");
+    assert!(yes.contains("added 11 servers to mcp.json"), "{yes}");
 }
 
 #[test]
 fn init_offers_the_servers_that_are_there() {
     let home = everybody();
     let seen = home.see(&["init"]);
-    let offer = "out found 12 servers of Claude Code, Claude Desktop, Cursor, VS Code, Windsurf, Zed, Codex: `toolcrib import` takes over what you want\n";
+    let offer = "out found 11 servers of Claude Code, Claude Desktop, Cursor, VS Code, Windsurf, Zed, Codex: `toolcrib import` takes over what you want\n";
     assert!(seen.ends_with(offer), "{seen}");
     let home = everybody();
     let seen = home.see(&["init", "--yes"]);
-    assert!(seen.contains("added 12 servers to mcp.json"), "{seen}");
+    assert!(seen.contains("added 11 servers to mcp.json"), "{seen}");
     // The comments of the file that was just made are still there.
     assert!(home.read("work/mcp.json").contains("// The MCP servers you use"));
 }

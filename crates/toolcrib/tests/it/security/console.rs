@@ -13,6 +13,29 @@ use crate::{
     serving::Serving,
 };
 
+/// A server with a tool that never ends, and says odd things on its way.
+const CREEPER: &str = r#"
+import json, sys
+def send(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, params = asked.get("method"), asked.get("params") or {}
+    if method == "initialize":
+        send({"id": asked["id"], "result": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}, "logging": {}},
+            "serverInfo": {"name": "creeper", "version": "1"}}})
+    elif method == "tools/list":
+        send({"id": asked["id"], "result": {"tools": [{"name": "creeps", "inputSchema": {"type": "object"}}]}})
+    elif method == "tools/call":
+        token = params.get("_meta", {}).get("progressToken")
+        send({"method": "notifications/message", "params": {"level": SAID, "data": SAID}})
+        send({"method": "notifications/message"})
+        send({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1, "total": 7, "message": SAID}})
+        send({"method": "notifications/progress", "params": {"progressToken": token, "progress": SAID, "total": SAID, "message": SAID}})
+    elif "id" in asked:
+        send({"id": asked["id"], "error": {"code": -32601, "message": "no"}})
+"#;
+
 /// What there is below `/api`, as it lists it itself: how, where, and whether it is for operators alone.
 pub(super) fn routes(serving: &Serving, who: (&str, &str)) -> Vec<(String, String, bool)> {
     let told = serving.get("/api", &[who]).json();
@@ -67,7 +90,17 @@ fn a09_whatever_a_server_says_stays_text_on_the_page() {
     let plan = Plan::legacy().tool("says", Act::Result(result.to_string()));
     let folder = listing(plan.tool("fails", Act::Line(fails)), &listed);
     folder.write("network.yaml", "poison: warn\n");
+    let servers = std::fs::read_to_string(folder.file("mcp.json")).unwrap();
+    let mut servers: Value = serde_json::from_str(&servers).unwrap();
+    let creeper = folder.write("creeper.py", CREEPER.replace("SAID", &json!(said).to_string()));
+    servers["mcpServers"]["creeper"] = json!({ "command": "python3", "args": [creeper] });
+    let ends = r#"printf "%s\n" "$0" >&2; sleep 0.3; exit 1"#;
+    let last = format!("STDERR {odd}");
+    servers["mcpServers"]["ends"] = json!({ "command": "sh", "args": ["-c", ends, last] });
+    folder.write("mcp.json", servers.to_string());
     let serving = Serving::start(folder.path());
+    let event = json!({ "type": "note.odd", "data": { said.clone(): [node, said] } }).to_string();
+    assert_eq!(serving.request("POST", "/events", &[], &event).status, 201);
     let head = serving.get("/", &[]);
     let policy = head.header("content-security-policy").unwrap();
     assert!(
@@ -79,7 +112,9 @@ fn a09_whatever_a_server_says_stays_text_on_the_page() {
     assert_eq!(head.header("referrer-policy").as_deref(), Some("no-referrer"));
     let told = serving.get("/api/tool?name=mcp__s__poison", &[]).json();
     assert!(told["flag"].as_str().unwrap().contains("poisoned"), "{told}");
-    browse("hostile.mjs", &serving, &json!({ "flagged": "mcp__s__poison" }));
+    let given = json!({ "flagged": "mcp__s__poison", "creeps": "mcp__creeper__creeps",
+        "listed": folder.file("listed.json") });
+    browse("hostile.mjs", &serving, &given);
     canary.assert_alone();
 }
 
