@@ -107,3 +107,23 @@ fn label(origin: &Origin) -> Arc<str> {
         Origin::Workspace | Origin::Events => origin.subject().into(),
     }
 }
+
+/// Slots of servers that are called so, and have nothing.
+#[cfg(test)]
+pub(crate) fn of_servers(names: &[&str]) -> Slots {
+    use toolcrib_catalogue::{NameStyle, ToolFilter};
+
+    let slot = |(at, name): (usize, &&str)| {
+        let input = Input {
+            source: None,
+            origin: Origin::Upstream((*name).to_owned()),
+            style: NameStyle::Prefixed,
+            filter: ToolFilter::default(),
+            required: false,
+            way: None,
+            limit: crate::Limit::default(),
+        };
+        Slot::of(&[], input, || at as u64)
+    };
+    names.iter().enumerate().map(slot).collect()
+}

@@ -508,7 +508,7 @@ mod tests {
     use toolcrib_catalogue::{Json, Listing, NameStyle, Origin, Settings, Tool, ToolFilter};
 
     use super::*;
-    use crate::access::AccessSettings;
+    use crate::{access::AccessSettings, slot::of_servers};
 
     #[track_caller]
     fn check(raw: &str, expected: &str) {
@@ -526,7 +526,7 @@ mod tests {
             (catalogue, Vec::new()),
             Catalogue::default(),
             offers,
-            vec!["s".into()],
+            of_servers(&["s"]),
             Arc::clone(&access),
         );
         let tools = snapshot.lists(&access.local(None).unwrap()).tools;
@@ -604,7 +604,7 @@ mod tests {
             (tools, Vec::new()),
             Catalogue::default(),
             offers,
-            Vec::new(),
+            of_servers(&[]),
             Arc::clone(&access),
         );
         let found =

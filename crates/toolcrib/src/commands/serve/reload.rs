@@ -8,7 +8,7 @@ use std::{
 };
 
 use parking_lot::{Mutex, RwLock};
-use toolcrib::{Network, Own, TOKENS_FILE, Workspace, environment};
+use toolcrib::{Network, OpenError, Own, TOKENS_FILE, Workspace, environment};
 use toolcrib_catalogue::{Problem, Source, SourceState};
 use toolcrib_server::{Access, Gateway, Left, Tls};
 use toolcrib_sources::{mcp::Connection, python::Python};
@@ -204,7 +204,7 @@ impl Reloading {
     async fn read_servers(&self, had: &Network) -> Result<(), Problem> {
         let (before, network) = (self.current.workspace(), self.current.network.lock().clone());
         let running = before.connections();
-        let (now, left) = before.again(&network, &environment).map_err(|it| it.problem())?;
+        let (now, left) = before.again(&network, &environment).map_err(OpenError::problem)?;
         let masker = now.masker(&network);
         terminal::hide(masker.clone());
         self.gateway.set_masker(&masker);
