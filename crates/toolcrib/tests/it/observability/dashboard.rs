@@ -68,7 +68,7 @@ fn the_dashboard_asks_for_what_there_is_and_for_all_of_it() {
     }
     let ids: Vec<&Value> =
         dashboard["panels"].as_array().unwrap().iter().map(|it| &it["id"]).collect();
-    let different: BTreeSet<String> = ids.iter().map(|it| it.to_string()).collect();
+    let different: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
     assert_eq!(ids.len(), different.len());
 }
 
