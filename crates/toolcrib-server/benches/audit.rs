@@ -3,7 +3,13 @@
 //! is compared is the gateway alone. It fails where they cost more than they may.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark speaks on stdout")]
 
-use std::{fs, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
 use rustix::time::{ClockId, clock_gettime};
 use toolcrib_catalogue::{
@@ -76,7 +82,7 @@ fn main() -> ExitCode {
 }
 
 /// Prints what things cost; returns what they cost together.
-async fn compare(folder: &PathBuf) -> f64 {
+async fn compare(folder: &Path) -> f64 {
     let open = |name: &str| {
         let at = folder.join(name);
         fs::create_dir_all(&at).unwrap();
