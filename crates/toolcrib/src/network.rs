@@ -78,9 +78,19 @@ pub struct Network {
     /// There is a file, and something in it.
     pub present: bool,
     /// What stands in the sections that only a start heeds, as digests.
-    at_start: Vec<u64>,
+    at_start: Sections,
     /// What stands in those that are about Python.
-    of_python: Vec<u64>,
+    of_python: Sections,
+}
+
+/// Digests of some sections of the file, one after the other.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Sections(Vec<u64>);
+
+impl std::fmt::Debug for Sections {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sections")
+    }
 }
 
 /// Why a gateway must not start with this file.
@@ -279,7 +289,7 @@ impl Network {
 
     /// What is not as it was `before`, and takes effect with the next start only.
     pub fn waits_for_start(&self, before: &Self) -> Vec<Problem> {
-        let differs = |at: &usize| self.at_start.get(*at) != before.at_start.get(*at);
+        let differs = |at: &usize| self.at_start.0.get(*at) != before.at_start.0.get(*at);
         let problem = |at: usize| {
             let message = "it has changed, and takes effect with the next start";
             Problem::warning(format!("network.yaml: {}", AT_START[at]), message)
@@ -294,14 +304,14 @@ impl Network {
 }
 
 /// A digest of each of these sections: whether it has changed, and nothing of what it holds.
-fn digests_of(text: &str, keys: &[&str]) -> Vec<u64> {
+fn digests_of(text: &str, keys: &[&str]) -> Sections {
     let all: Value = serde_saphyr::from_str(text).unwrap_or_default();
     let digest = |key: &&str| {
         let mut hasher = std::hash::DefaultHasher::new();
         all[*key].to_string().hash(&mut hasher);
         hasher.finish()
     };
-    keys.iter().map(digest).collect()
+    Sections(keys.iter().map(digest).collect())
 }
 
 fn parse(text: &str) -> Result<Written, NetworkError> {
@@ -401,8 +411,8 @@ fn resolve(written: Written, folder: &Path, lookup: Lookup<'_>) -> Result<Networ
         problems,
         warnings,
         present: true,
-        at_start: Vec::new(),
-        of_python: Vec::new(),
+        at_start: Sections::default(),
+        of_python: Sections::default(),
     })
 }
 
