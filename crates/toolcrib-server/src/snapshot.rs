@@ -4,6 +4,7 @@
 
 mod metering;
 mod pricing;
+mod sources;
 mod writing;
 
 use std::{collections::HashMap, sync::Arc};
@@ -23,7 +24,7 @@ use crate::{
     },
     metrics::Meters,
     shape::ViewStyle,
-    slot::{Slot, Slots},
+    slot::Slots,
 };
 pub(crate) use pricing::Price;
 use writing::{list, push_named, push_raw, push_tool};
@@ -186,36 +187,10 @@ impl Snapshot {
         self.access.place(&caller.group).is_some_and(|it| self.access.repairs(it))
     }
 
-    /// What a source is called.
-    pub(crate) fn label(&self, source: usize) -> Option<Arc<str>> {
-        self.slots.get(source).map(|it| Arc::clone(&it.label))
-    }
-
-    /// A source, in its place.
-    pub(crate) fn slot(&self, source: usize) -> Option<&Arc<Slot>> {
-        self.slots.get(source)
-    }
-
-    /// All sources.
-    pub(crate) fn slots(&self) -> &[Arc<Slot>] {
-        &self.slots
-    }
-
-    /// Where the source of this key stands.
-    pub(crate) fn place_of(&self, key: u64) -> Option<usize> {
-        self.slots.iter().position(|it| it.key == key)
-    }
-
     /// The tools that a caller may call.
     pub(crate) fn visible(&self, caller: &Caller) -> impl Iterator<Item = &Entry> {
         let visible = self.view(caller).map(|it| it.visible.as_slice()).unwrap_or_default();
         self.tools.entries().iter().zip(visible).filter(|(_, it)| **it).map(|(it, _)| it)
-    }
-
-    /// The server or mod that a source is; empty for tools of the workspace's own.
-    pub(crate) fn server(&self, source: usize) -> Arc<str> {
-        let own = |it: &Arc<str>| matches!(&**it, "tools/" | "events/");
-        self.label(source).filter(|it| !own(it)).unwrap_or_default()
     }
 
     /// Whether a caller may read what was kept for its group.

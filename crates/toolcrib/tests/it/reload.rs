@@ -210,7 +210,7 @@ fn python_is_run_anew_where_it_is_run_otherwise_and_a_mod_comes_along() {
 }
 
 #[test]
-fn a_server_that_was_not_accepted_is_not_started_by_an_edit() {
+fn d04_a_server_that_was_not_accepted_is_not_started_by_an_edit() {
     let folder = Folder::workspace(&json!({ "a": entry(&counter()) }));
     folder.write("network.yaml", "pins: hold\n");
     assert_eq!(toolcrib(folder.path(), &["lock"]).code, 0);
