@@ -141,8 +141,7 @@ async fn others_go_on_while_a_catalogue_is_built() {
     // A change that comes meanwhile is not lost.
     source.change();
     source.set_open(true);
-    until("it is built", || gateway.count() == 2).await;
-    assert!(gateway.is_settled());
+    until("it is built", || gateway.count() == 2 && gateway.is_settled()).await;
     assert_eq!(source.given_up.load(Ordering::SeqCst), 0, "the thread was kept");
     gateway.stop();
     gateway.close().await;
