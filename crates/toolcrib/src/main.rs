@@ -20,7 +20,11 @@ fn main() -> ExitCode {
     terminal::log_to_stderr(args.verbose, serves, args.log_format);
     // In the log secrets are masked.
     toolcrib::tell_panics(|what| tracing::error!("{what}"));
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    // A call is one task from socket to socket. With a thread for every core it wanders, and whoever calls and answers
+    // on this machine waits for the same cores: on two, one thread took a quarter less CPU time a call than two.
+    let threads = std::thread::available_parallelism().map_or(1, |it| it.get().div_ceil(2));
+    let runtime = match runtime.worker_threads(threads).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             terminal::complain(&format!("cannot start: {error}"), None);
