@@ -234,8 +234,17 @@ impl Workspace {
     /// watches for some to come.
     ///
     /// Whoever watches also gets what the tools need installed, and `tell` hears how that goes on.
-    pub async fn start_python(&self, watch: bool, tell: &(dyn Fn(&str) + Sync)) -> Option<Python> {
-        let mut settings = self.python.clone()?;
+    async fn start_python(&self, watch: bool, tell: &(dyn Fn(&str) + Sync)) -> Option<Python> {
+        self.run_python(self.python.clone()?, watch, tell).await
+    }
+
+    /// The same, run as these settings say.
+    pub async fn run_python(
+        &self,
+        mut settings: python::Settings,
+        watch: bool,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Option<Python> {
         if !watch && !Python::is_needed(&settings) {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use toolcrib_catalogue::{self as catalogue, ClientError, Problem};
+use toolcrib_catalogue::{self as catalogue, ClientError, Problem, lock::Way};
 use toolcrib_sources::mcp::{
     self, ConfigFault, Connection, ExecutionError, Lookup, ServerConfig, Severity,
 };
@@ -82,33 +82,38 @@ impl Workspace {
             let loose = refusal(&server, packages, &self.file);
             let is_off = server.disabled || loose.is_some();
             self.problems.extend(loose);
-            let known = self.client.config(&server.name);
+            let name = server.name.clone();
+            if let Err(error) = if is_off { Ok(()) } else { server.validate() } {
+                let place = place(&self.file, server.at, &name);
+                self.problems.extend(not_added(&error, &config.faults, place));
+                self.servers.push(kept(&mut before, name, way));
+                continue;
+            }
+            let known = self.client.config(&name);
             let goes_on = !is_off && known.is_some_and(|it| it.connects_like(&server));
             if !goes_on {
-                left.extend(self.client.take_server(&server.name));
+                left.extend(self.client.take_server(&name));
             }
-            let added =
-                if is_off || goes_on { Ok(()) } else { self.client.add_server(server.clone()) };
-            let name = server.name.clone();
-            let config = match added {
-                Ok(()) => Some(server),
-                Err(error) => {
-                    let place = place(&self.file, server.at, &name);
-                    self.problems.extend(not_added(&error, &config.faults, place));
-                    None
-                }
-            };
+            if !is_off && !goes_on {
+                // It is sound, which is all that is asked of it.
+                self.client.add_server(server.clone()).ok();
+            }
             before.retain(|it| it.name != name);
-            self.servers.push(Server { name, config, way });
+            self.servers.push(Server { name, config: Some(server), way });
         }
         for name in config.broken {
-            // An entry that an edit broke is no order to end what it was about.
-            let old = before.iter().position(|it| it.name == name).map(|at| before.remove(at));
-            self.servers.push(old.unwrap_or(Server { name, config: None, way: None }));
+            self.servers.push(kept(&mut before, name, None));
         }
         left.extend(before.iter().filter_map(|it| self.client.take_server(&it.name)));
         left
     }
+}
+
+/// A server whose entry cannot be used: as it was before, since an entry that an edit broke is no order to end what it
+/// was about.
+fn kept(before: &mut Vec<Server>, name: String, way: Option<Way>) -> Server {
+    let old = before.iter().position(|it| it.name == name).map(|at| before.remove(at));
+    old.unwrap_or(Server { name, config: None, way })
 }
 
 /// What an `mcp.json` says; nothing where there is none.

@@ -158,12 +158,16 @@ fn an_edit_that_is_wrong_leaves_what_was() {
     assert_eq!(client.text("mcp__a__count", &json!({})), "1");
     let told = log(&folder);
     assert!(told.contains("mcp.json:") && told.contains("`command`"), "{told}");
+    // So does one that lacks what it needs.
+    edit(&folder, &json!({ "a": {}, "c": entry(&counter()) }));
+    soon("it is told", || log(&folder).contains("it has no `command`"));
+    assert_eq!(client.text("mcp__a__count", &json!({})), "2");
     // One that does not start hides nobody.
     let missing = json!({ "command": "/nowhere/to/be/found" });
     edit(&folder, &json!({ "a": entry(&counter()), "d": missing }));
     soon("it is told", || log(&folder).contains("server `d`"));
     assert_eq!(client.names(), ["mcp__a__count"]);
-    assert_eq!(client.text("mcp__a__count", &json!({})), "2");
+    assert_eq!(client.text("mcp__a__count", &json!({})), "3");
 }
 
 #[test]

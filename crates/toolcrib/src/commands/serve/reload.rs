@@ -10,7 +10,7 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 use toolcrib::{Network, OpenError, Own, TOKENS_FILE, Workspace, environment};
 use toolcrib_catalogue::{Problem, Source, SourceState};
-use toolcrib_server::{Access, Gateway, Left, Tls};
+use toolcrib_server::{Access, Gateway, Input, Left, Tls};
 use toolcrib_sources::{mcp::Connection, python::Python};
 
 use super::{super::lock, apart};
@@ -144,7 +144,13 @@ impl Reloading {
             self.gateway.reload_refused(&why);
             terminal::complain(&format!("{why}; access stays as it was"), None);
         }
-        if let Err(problem) = self.read_servers(&before).await {
+        if let Err(conflict) = self.read_python(&before).await {
+            self.gateway.reload_refused(&conflict);
+            let hint = "mend it, and save network.yaml once more";
+            let told = format!("network.yaml: {conflict}; Python is run as it was");
+            terminal::complain(&told, Some(hint));
+        }
+        if let Err(problem) = self.read_servers().await {
             self.gateway.reload_refused(&problem.to_string());
             let told =
                 format!("{}: {}; servers stay as they were", problem.subject, problem.message);
@@ -199,9 +205,45 @@ impl Reloading {
         Ok(())
     }
 
-    /// Reads `mcp.json` again: servers come, go and change, and nobody's call is broken off. So do tools in Python,
-    /// where `network.yaml` has them run otherwise than it `had`.
-    async fn read_servers(&self, had: &Network) -> Result<(), Problem> {
+    /// Runs Python tools and mods anew, where `network.yaml` has them run otherwise than it `had`.
+    async fn read_python(&self, had: &Network) -> Result<(), String> {
+        let network = self.current.network.lock().clone();
+        if network.runs_python_like(had) {
+            return Ok(());
+        }
+        let (workspace, old) = (self.current.workspace(), self.current.own());
+        let python = workspace.run_python(network.python, true, &terminal::installing).await;
+        terminal::installed();
+        terminal::wait_for_python(python.as_ref()).await;
+        let own = Own { python, ..old.clone() };
+        // Two tools of our own with one name: only their author can say which is meant.
+        if let Err(conflict) = workspace.catalogue(&[], &own) {
+            if let Some(python) = own.python {
+                python.close().await;
+            }
+            return Err(conflict.to_string());
+        }
+        *self.current.own.write() = own.clone();
+        let gone = self.set_inputs(workspace.inputs(&workspace.connections(), &own), &[]).await;
+        terminal::remark("network.yaml: tools in Python are run anew");
+        self.tell_edits(&own);
+        if let Some(python) = old.python {
+            self.gateway.spawn(retire_python(python, gone));
+        }
+        Ok(())
+    }
+
+    /// Gives the gateway these sources, and tells what is wrong; returns those that are taken out.
+    async fn set_inputs(&self, inputs: Vec<Input>, told: &[Problem]) -> Vec<Left> {
+        let gateway = Arc::clone(&self.gateway);
+        let set = tokio::task::spawn_blocking(move || gateway.set_inputs(inputs)).await;
+        let (gone, problems) = set.unwrap_or_default();
+        terminal::warn(&[told, &problems].concat());
+        gone
+    }
+
+    /// Reads `mcp.json` again: servers come, go and change, and nobody's call is broken off.
+    async fn read_servers(&self) -> Result<(), Problem> {
         let (before, network) = (self.current.workspace(), self.current.network.lock().clone());
         let running = before.connections();
         let (now, left) = before.again(&network, &environment).map_err(OpenError::problem)?;
@@ -213,39 +255,17 @@ impl Reloading {
         let connections = now.start(&now.server_names());
         let is_new = |it: &&Arc<Connection>| !running.iter().any(|old| Arc::ptr_eq(old, it));
         let new: Vec<_> = connections.iter().filter(is_new).cloned().collect();
-        let old = self.current.own();
-        let anew = !network.runs_python_like(had);
-        let own = match anew {
-            true => Own { python: python_anew(&now).await, ..old.clone() },
-            false => old.clone(),
-        };
-        // Two tools of our own with one name: only their author can say which is meant.
-        if let Err(conflict) = now.catalogue(&[], &own) {
-            if let Some(python) = own.python.filter(|_| anew) {
-                python.close().await;
-            }
-            return Err(Problem::new("network.yaml", conflict.to_string()));
-        }
-        let inputs = now.inputs(&connections, &own);
+        let inputs = now.inputs(&connections, &self.current.own());
         let told: Vec<Problem> = [now.problems.as_slice(), &now.warnings].concat();
         let told = told.into_iter().filter(|it| !before.problems.contains(it));
         let told: Vec<_> = told.filter(|it| !before.warnings.contains(it)).collect();
         *self.current.workspace.write() = Arc::new(now);
-        *self.current.own.write() = own.clone();
-        let gateway = Arc::clone(&self.gateway);
-        let set = tokio::task::spawn_blocking(move || gateway.set_inputs(inputs)).await;
-        let (gone, problems) = set.unwrap_or_default();
-        terminal::warn(&[told, problems].concat());
+        let gone = self.set_inputs(inputs, &told).await;
         if !left.is_empty() || !new.is_empty() {
             let said = said(&running, &new, &left);
             tracing::info!("mcp.json was read again: {said}");
             terminal::remark(&format!("mcp.json: {said}"));
             self.gateway.reloaded(&format!("mcp.json: {said}"));
-        }
-        if let Some(python) = old.python.filter(|_| anew) {
-            terminal::remark("network.yaml: tools in Python are run anew");
-            self.tell_edits(&own);
-            self.gateway.spawn(retire_python(python, gone.clone()));
         }
         self.gateway.spawn(retire(left, gone));
         self.gateway.spawn(tell_failures(new));
@@ -297,14 +317,6 @@ async fn retire(left: Vec<Arc<Connection>>, gone: Vec<Left>) {
         drop(Retiring(idle));
         tokio::time::sleep(LOOK).await;
     }
-}
-
-/// The tools in Python as the workspace now has them run, once they are loaded.
-async fn python_anew(workspace: &Workspace) -> Option<Python> {
-    let python = workspace.start_python(true, &terminal::installing).await;
-    terminal::installed();
-    terminal::wait_for_python(python.as_ref()).await;
-    python
 }
 
 /// Ends processes of Python when no call needs them any more.
