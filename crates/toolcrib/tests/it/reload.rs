@@ -141,7 +141,9 @@ fn rules_about_a_server_change_without_starting_it_anew() {
 
 #[test]
 fn an_edit_that_is_wrong_leaves_what_was() {
-    let folder = Folder::workspace(&json!({ "a": entry(&counter()), "b": entry(&counter()) }));
+    let mut a = entry(&counter().tool("hidden", Act::Echo));
+    a["exclude"] = json!(["hidden"]);
+    let folder = Folder::workspace(&json!({ "a": a, "b": entry(&counter()) }));
     let serving = serve(&folder);
     let client = Client::new(&serving, None);
     let all = ["mcp__a__count", "mcp__b__count"];
@@ -161,10 +163,12 @@ fn an_edit_that_is_wrong_leaves_what_was() {
     // So does one that lacks what it needs.
     edit(&folder, &json!({ "a": {}, "c": entry(&counter()) }));
     soon("it is told", || log(&folder).contains("it has no `command`"));
+    // What was hidden of it stays hidden.
+    assert_eq!(client.names(), ["mcp__a__count", "mcp__c__count"]);
     assert_eq!(client.text("mcp__a__count", &json!({})), "2");
     // One that does not start hides nobody.
     let missing = json!({ "command": "/nowhere/to/be/found" });
-    edit(&folder, &json!({ "a": entry(&counter()), "d": missing }));
+    edit(&folder, &json!({ "a": a, "d": missing }));
     soon("it is told", || log(&folder).contains("server `d`"));
     assert_eq!(client.names(), ["mcp__a__count"]);
     assert_eq!(client.text("mcp__a__count", &json!({})), "3");
