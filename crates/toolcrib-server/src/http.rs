@@ -11,6 +11,7 @@ mod steady;
 mod tls;
 mod routes;
 mod strict;
+mod lane;
 mod throttle;
 mod streamable;
 mod answer;
@@ -28,10 +29,8 @@ use std::{
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version,
-    header::{
-        ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
-        X_CONTENT_TYPE_OPTIONS,
-    },
+    header::{ALLOW, CONTENT_TYPE, HOST, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS},
+    uri::Authority,
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -44,12 +43,20 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
 };
+use toolcrib_wire::Fields;
 
 pub(crate) use self::{
     body::{Body, events},
     events::decoded,
 };
-use self::{old::OldSession, patient::Patient, steady::Steady, strict::Strict, throttle::Throttle};
+use self::{
+    lane::{Head, Lane, Next},
+    old::OldSession,
+    patient::Patient,
+    steady::Steady,
+    strict::Strict,
+    throttle::Throttle,
+};
 pub use self::{
     routes::{Endpoint, Who, endpoints},
     tls::Tls,
@@ -165,6 +172,7 @@ impl Door {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let Some(stream) = self.talk_in_lane(stream, peer).await else { return };
         let this = Arc::clone(self);
         let service = service_fn(move |request| {
             let this = Arc::clone(&this);
@@ -178,6 +186,51 @@ impl Door {
             .serve_connection(TokioIo::new(Strict::new(stream)), service);
         // How a connection ended is its client's business.
         Steady::new(watcher.watch(connection)).await.ok();
+    }
+
+    /// Answers plain messages, until something else comes: then the connection is returned, for hyper.
+    async fn talk_in_lane<S>(self: &Arc<Self>, stream: S, peer: IpAddr) -> Option<lane::Rewound<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut lane = Lane::new(stream);
+        let mut stop = std::pin::pin!(self.gateway.stop.cancelled());
+        loop {
+            let (head, caller) = match lane.next(stop.as_mut()).await {
+                Next::Head(head) => match self.passes(&head) {
+                    Some(caller) => (head, caller.at(peer)),
+                    None => return Some(lane.into_rest()),
+                },
+                Next::Other => return Some(lane.into_rest()),
+                Next::Closed => {
+                    lane.close().await;
+                    return None;
+                }
+            };
+            let response = match lane.body(&head).await {
+                Some(body) => lane.unless_gone(self.post(caller, &head.fields, body)).await?,
+                None => {
+                    lane.answer(late(), true).await.ok();
+                    return None;
+                }
+            };
+            self.note(peer, "/mcp", response.status());
+            let last = self.gateway.stop.is_cancelled();
+            if !lane.answer(response, last).await.unwrap_or(false) {
+                lane.close().await;
+                return None;
+            }
+        }
+    }
+
+    /// Whoever sends a message of which nothing is to be refused before it is read.
+    fn passes(&self, head: &Head) -> Option<Caller> {
+        let Head { fields, length, .. } = head;
+        let sound = *length <= self.settings.max_body
+            && self.check_address(fields, None).is_ok()
+            && streamable::accepts(fields)
+            && is_json(fields);
+        self.identify(fields).ok().filter(|_| sound)
     }
 
     /// How many sessions are open.
@@ -220,23 +273,29 @@ impl Door {
     async fn attend(self: &Arc<Self>, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
         let uri = request.uri().clone();
         let response = self.answer(peer, request).await;
-        self.gateway.metrics.statuses.count(response.status());
-        let event = match response.status() {
+        self.note(peer, uri.path(), response.status());
+        response
+    }
+
+    /// Counts an answer; whoever was turned away is on record.
+    fn note(&self, peer: IpAddr, path: &str, status: StatusCode) {
+        self.gateway.metrics.statuses.count(status);
+        let event = match status {
             StatusCode::UNAUTHORIZED => "unauthorized",
             StatusCode::FORBIDDEN => "forbidden",
             StatusCode::TOO_MANY_REQUESTS => "too_many",
-            _ => return response,
+            _ => return,
         };
         if let Some(audit) = self.gateway.audit() {
-            audit.turned_away(event, peer, uri.path());
+            audit.turned_away(event, peer, path);
         }
-        response
     }
 
     async fn answer(self: &Arc<Self>, peer: IpAddr, request: Request<Incoming>) -> Response<Body> {
         let uri = request.uri().clone();
         let path = uri.path();
-        if let Err(refused) = self.check_address(request.headers(), request.uri()) {
+        let fields = Fields::from(request.headers());
+        if let Err(refused) = self.check_address(&fields, uri.authority()) {
             return *refused;
         }
         if path == "/healthz" {
@@ -245,10 +304,10 @@ impl Door {
         if console::is_file(path) {
             return console::serve(request.method(), path, request.headers());
         }
-        if path == "/metrics" && self.may_scrape(request.headers()) {
+        if path == "/metrics" && self.may_scrape(&fields) {
             return Box::pin(self.metrics(request.method())).await;
         }
-        let caller = match self.identify(request.headers()) {
+        let caller = match self.identify(&fields) {
             Ok(caller) => caller.at(peer),
             Err(Denied::UnknownToken) if self.throttle.is_too_much(peer, Instant::now()) => {
                 return too_many();
@@ -259,7 +318,7 @@ impl Door {
             // `CONNECT host:port`: somebody takes us for a proxy.
             "" => not_allowed("GET, POST, DELETE"),
             _ if !routes::is_known(path) => plain(StatusCode::NOT_FOUND, "not found\n"),
-            "/mcp" => self.streamable(caller, request).await,
+            "/mcp" => self.streamable(caller, &fields, request).await,
             _ if path == "/events" || path.starts_with("/events/") => {
                 self.events(caller, request).await
             }
@@ -279,7 +338,7 @@ impl Door {
     async fn api(&self, caller: Caller, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let body = match head.method {
-            Method::POST => match self.read(&head.headers, body).await {
+            Method::POST => match self.read(&Fields::from(&head.headers), body).await {
                 Ok(body) => body,
                 Err(refused) => return *refused,
             },
@@ -292,46 +351,42 @@ impl Door {
     }
 
     /// A page of another site must not reach us through a visitor's browser.
-    fn check_address(&self, headers: &HeaderMap, uri: &http::Uri) -> Result<(), Refused> {
+    fn check_address(&self, fields: &Fields, target: Option<&Authority>) -> Result<(), Refused> {
         let refuse = |what: &str| Err(Box::new(plain(StatusCode::FORBIDDEN, &format!("{what}\n"))));
-        let mut hosts = headers.get_all(HOST).iter();
-        let host = match (hosts.next(), hosts.next()) {
-            (Some(host), None) => host.to_str().unwrap_or_default(),
-            _ => return refuse("one Host is needed"),
+        let mut hosts = fields.all("host");
+        let (Some(host), None) = (hosts.next(), hosts.next()) else {
+            return refuse("one Host is needed");
         };
-        if !self.is_us(host) || uri.authority().is_some_and(|it| !self.is_us(it.as_str())) {
+        if !self.is_us(host) || target.is_some_and(|it| !self.is_us(it.as_str().as_bytes())) {
             return refuse("this Host is not served here");
         }
-        for origin in headers.get_all(ORIGIN) {
-            let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
+        for origin in fields.all("origin") {
+            let origin = str::from_utf8(origin).unwrap_or_default().to_ascii_lowercase();
             let stripped =
                 origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-            if !stripped.is_some_and(|it| self.is_us(it)) {
+            if !stripped.is_some_and(|it| self.is_us(it.as_bytes())) {
                 return refuse("this Origin is not let in");
             }
         }
         Ok(())
     }
 
-    fn is_us(&self, authority: &str) -> bool {
-        self.authorities.iter().any(|it| it.eq_ignore_ascii_case(authority))
+    fn is_us(&self, authority: &[u8]) -> bool {
+        self.authorities.iter().any(|it| it.as_bytes().eq_ignore_ascii_case(authority))
     }
 
-    fn identify(&self, headers: &HeaderMap) -> Result<Caller, Denied> {
-        let mut values = headers.get_all(AUTHORIZATION).iter();
+    fn identify(&self, fields: &Fields) -> Result<Caller, Denied> {
+        let mut values = fields.all("authorization");
         let access = self.gateway.access();
         match (values.next(), values.next()) {
             (Some(_), Some(_)) if access.has_tokens() => Err(Denied::UnknownToken),
-            (value, _) => access.identify(value.map(HeaderValue::as_bytes)),
+            (value, _) => access.identify(value),
         }
     }
 
     /// The body of a request that says it is JSON.
-    async fn read(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refused> {
-        let media_type = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
-        let media_type = media_type.and_then(|it| it.split(';').next()).unwrap_or_default();
-        let known = ["application/json", "application/cloudevents+json"];
-        if !known.iter().any(|it| media_type.trim().eq_ignore_ascii_case(it)) {
+    async fn read(&self, fields: &Fields, body: Incoming) -> Result<Bytes, Refused> {
+        if !is_json(fields) {
             let text = "the body must be application/json\n";
             return Err(Box::new(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)));
         }
@@ -343,9 +398,18 @@ impl Door {
                 Err(Box::new(plain(StatusCode::PAYLOAD_TOO_LARGE, &text)))
             }
             Ok(Err(_)) => Err(Box::new(plain(StatusCode::BAD_REQUEST, "the body is broken\n"))),
-            Err(_) => Err(Box::new(plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"))),
+            Err(_) => Err(Box::new(late())),
         }
     }
+}
+
+fn late() -> Response<Body> {
+    plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n")
+}
+
+/// Whether a request says that its body is JSON.
+fn is_json(fields: &Fields) -> bool {
+    ["application/json", "application/cloudevents+json"].iter().any(|it| fields.has_media_type(it))
 }
 
 /// What the console asks for.

@@ -17,13 +17,14 @@ use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     sync::Semaphore,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use toolcrib_catalogue::{Listener, Visitor};
 use toolcrib_wire::{
     Era, Frame, FrameFault, Id, RpcError,
     frame::{INTERNAL_ERROR, notification, one_line, response},
     json, modern,
     revision::META_VERSION,
+    standard_input, standard_output,
 };
 
 use crate::{
@@ -328,7 +329,12 @@ pub(crate) fn null_response(error: &RpcError) -> Bytes {
 
 /// Serves one client on standard input and output until the input ends.
 pub async fn serve_stdio(gateway: &Arc<Gateway>, caller: Caller) {
-    serve_lines(gateway, caller, tokio::io::stdin(), tokio::io::stdout()).await;
+    let this = Arc::clone(gateway);
+    // Beside those whom it asks and is asked by, and not on the thread that waits for all to end.
+    let serving = gateway.tasks.spawn(async move {
+        serve_lines(&this, caller, standard_input(), standard_output()).await;
+    });
+    AbortOnDropHandle::new(serving).await.ok();
 }
 
 /// Serves one client that sends and gets a message a line, until its lines end.

@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    client::{Answered, Inbox},
+    client::{Answered, Aside, Inbox},
     error::RequestError,
     frame::Id,
 };
@@ -37,12 +37,19 @@ impl Default for Board {
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    waiting: HashMap<u64, Waiting>,
     listening: HashMap<u64, Listener>,
     questions: HashMap<Id, Question>,
     /// Requests that were taken back and that the server has not answered: it may still speak of them.
     left: HashMap<u64, u64>,
     ending: Option<Ending>,
+}
+
+/// Somebody who waits for an answer.
+#[derive(Debug)]
+struct Waiting {
+    sender: oneshot::Sender<Answer>,
+    aside: Aside,
 }
 
 /// Who wants to hear how a request goes on, and by which token for progress it knows the request.
@@ -91,14 +98,23 @@ pub struct Ending {
 
 impl Board {
     /// Waits for the answer to request `id`. Fails with the cause where the connection is gone.
-    pub(crate) fn wait_for(&self, id: u64) -> Result<oneshot::Receiver<Answer>, String> {
+    pub(crate) fn wait_for(
+        &self,
+        id: u64,
+        aside: Aside,
+    ) -> Result<oneshot::Receiver<Answer>, String> {
         let mut state = self.state.lock();
         if let Some(ending) = &state.ending {
             return Err(ending.cause.clone());
         }
         let (sender, receiver) = oneshot::channel();
-        state.waiting.insert(id, sender);
+        state.waiting.insert(id, Waiting { sender, aside });
         Ok(receiver)
+    }
+
+    /// Whether anybody waits who deals with what is put aside of a large answer.
+    pub(crate) fn wants_aside(&self) -> bool {
+        self.state.lock().waiting.values().any(|it| it.aside == Aside::Wanted)
     }
 
     /// Somebody wants to hear how request `id` goes on.
@@ -194,7 +210,7 @@ impl Board {
             state.waiting.remove(&id)
         };
         // The receiver may have gone away in this moment; then nobody wants the answer.
-        waiting.is_some_and(|it| it.send(answer).is_ok())
+        waiting.is_some_and(|it| it.sender.send(answer).is_ok())
     }
 
     /// No answer can come any more. The first cause counts.
@@ -213,7 +229,7 @@ impl Board {
             state.ending.get_or_insert_with(|| ending.clone());
             std::mem::take(&mut state.waiting)
         };
-        for sender in waiting.into_values() {
+        for Waiting { sender, .. } in waiting.into_values() {
             sender.send(Err(RequestError::Lost { cause: ending.cause.clone() })).ok();
         }
         self.closed.cancel();

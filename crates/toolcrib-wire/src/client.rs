@@ -107,6 +107,18 @@ pub struct Ask<'a> {
     pub meta: &'a [(&'static str, Bytes)],
     /// Arguments of a call that a modern HTTP server wants in headers too.
     pub mirrored: &'a [Mirrored],
+    /// Whether large parts of the answer are to be put aside, where there is a place for them.
+    pub aside: Aside,
+}
+
+/// Whether somebody deals with what is put aside of a large answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Aside {
+    /// Then it goes into a file while it comes.
+    Wanted,
+    /// Then it is kept whole, in memory.
+    #[default]
+    Unwanted,
 }
 
 /// The answer to a request.
@@ -202,7 +214,7 @@ impl Peer {
     /// Progress that the caller asked for with a token goes to `listener`, under the caller's token;
     /// towards the server it has one of our own, since two callers may choose the same.
     pub async fn request(&self, ask: Ask<'_>) -> Result<Answered, RequestError> {
-        let Ask { method, params, deadline, listener, client, meta, mirrored } = ask;
+        let Ask { method, params, deadline, listener, client, meta, mirrored, aside } = ask;
         let begin = Instant::now();
         let id = self.core.next_id.fetch_add(1, Ordering::Relaxed);
         let mut unanswered = Unanswered { core: &self.core, id, sent: false, done: false };
@@ -210,7 +222,7 @@ impl Peer {
         let params = own_token.as_deref().or(params);
         let answered = {
             // Here, and not where it is waited for: whoever takes it over would hold it twice.
-            let answer = pin!(unanswered.ask(method, params, meta, mirrored));
+            let answer = pin!(unanswered.ask(method, params, meta, mirrored, aside));
             match deadline {
                 None => Some(answer.await),
                 Some(deadline) => self.within(id, deadline, begin, answer).await,
@@ -381,6 +393,7 @@ impl Unanswered<'_> {
         params: Option<&[u8]>,
         meta: &[(&'static str, Bytes)],
         mirrored: &[Mirrored],
+        aside: Aside,
     ) -> Answer {
         // What is said first stays: of the request, of its client, of us.
         let ours = self.core.meta.as_slice();
@@ -391,15 +404,15 @@ impl Unanswered<'_> {
         let frame = frame::request(&Id::number(self.id), method, params);
         self.sent = true;
         match &self.core.link {
-            Link::Pipe(link) => link.request(self.id, frame).await,
-            Link::Sse(link) => link.request(self.id, frame).await,
+            Link::Pipe(link) => link.request(self.id, frame, aside).await,
+            Link::Sse(link) => link.request(self.id, frame, aside).await,
             Link::Streamable(link) => {
                 let modern = !self.core.meta.is_empty();
                 let name = params.filter(|_| modern).and_then(|it| name_of(method, it));
                 let arguments = params.filter(|_| !mirrored.is_empty()).and_then(arguments_of);
                 let mirrored = arguments.map(|it| mirror::headers(mirrored, &it));
                 let mirrored = mirrored.as_deref().unwrap_or_default();
-                let about = About { method, name: name.as_deref(), mirrored };
+                let about = About { method, name: name.as_deref(), mirrored, aside };
                 link.request(self.id, about, frame).await.0
             }
         }

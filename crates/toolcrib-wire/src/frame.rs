@@ -252,6 +252,12 @@ pub fn response(id: &Id, answer: Result<&[u8], &RpcError>) -> Bytes {
     text.into()
 }
 
+/// The text of an answer, in pieces: a result that is long need not be copied.
+pub fn response_pieces(id: &Id, result: Bytes) -> [Bytes; 3] {
+    let begin = [br#"{"jsonrpc":"2.0","id":"#, id.as_bytes(), br#","result":"#].concat();
+    [begin.into(), result, Bytes::from_static(b"}")]
+}
+
 /// A message on one line, as streams of lines and of events need it. Outside strings a line end is mere
 /// white space, and inside them it cannot stand, so nothing is lost; but whoever could put one there could
 /// put a message of his own between the lines.
@@ -319,6 +325,15 @@ mod tests {
             },
         };
         assert_eq!(shown, expected, "{text}");
+    }
+
+    #[test]
+    fn an_answer_in_pieces_is_the_same() {
+        for (id, result) in [("7", "{}"), (r#""a\"b""#, r#"{"content":[ ]}"#)] {
+            let id = Id::read(id.as_bytes()).unwrap();
+            let pieces = response_pieces(&id, Bytes::from_static(result.as_bytes()));
+            assert_eq!(pieces.concat(), response(&id, Ok(result.as_bytes())));
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     board::{Answer, Board},
-    client::{Greeting, Link, Options, Target},
+    client::{Aside, Greeting, Link, Options, Target},
     error::{ConnectError, RequestError},
     frame::{self, Id, push_string},
     http::{Endpoint, Http},
@@ -141,8 +141,9 @@ async fn greet<T>(
 }
 
 async fn greet_pipe(pipe: &Pipe, options: &Options) -> Result<Greeting, ConnectError> {
-    let discover = twice(|id| pipe.request(id, discover_frame(id, options)));
-    let initialize = async { (pipe.request(INITIALIZE, initialize_frame(options)).await, ()) };
+    let discover = twice(|id| pipe.request(id, discover_frame(id, options), Aside::Unwanted));
+    let initialize =
+        async { (pipe.request(INITIALIZE, initialize_frame(options), Aside::Unwanted).await, ()) };
     match greet(discover, initialize, options).await? {
         Found::Modern(greeting) => Ok(greeting),
         Found::Legacy(greeting, ()) => {
@@ -157,7 +158,7 @@ async fn sse(endpoint: &Endpoint, options: &Options) -> Result<(Link, Greeting),
     let link = SseLink::open(http, Arc::clone(&options.inbox), &options.tasks).await?;
     // A handshake that fails must not leave its stream behind.
     let unless_done = link.stop.clone().drop_guard();
-    let answer = link.request(INITIALIZE, initialize_frame(options)).await;
+    let answer = link.request(INITIALIZE, initialize_frame(options), Aside::Unwanted).await;
     let greeting = legacy(answer, false)?;
     link.send(initialized_frame()).await?;
     unless_done.disarm();

@@ -1,11 +1,11 @@
 //! Telling somebody something over HTTP: one POST, and whether it was taken; and asking something once.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
+use http::{HeaderMap, Method, StatusCode};
 
 use crate::{
     error::{ConnectError, RequestError},
-    http::{Endpoint, Http, collect, drain, refusal},
+    http::{Endpoint, Field, Http, collect, drain, refusal},
 };
 
 /// The largest answer that is read.
@@ -20,13 +20,10 @@ pub async fn ask_once(
 ) -> Result<(StatusCode, Bytes), RequestError> {
     let http = Http::new(endpoint, most, None)
         .map_err(|error| RequestError::Unreachable { cause: error.to_string() })?;
-    let mut headers = HeaderMap::new();
-    if method == Method::POST {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    }
-    let response = http.send(method, &http.url, headers, body).await?;
-    let status = response.status();
-    Ok((status, collect(response.into_body(), most).await?))
+    let json = [("content-type", &b"application/json"[..])];
+    let said: &[Field<'_>] = if method == Method::POST { &json } else { &[] };
+    let response = http.send(method.as_str(), &http.url, [said, &[]], &body).await?;
+    Ok((response.status, collect(response.body, most).await?))
 }
 
 /// Somebody who is told things by POST.
@@ -41,11 +38,13 @@ impl Hook {
 
     /// Tells it something. It was taken if the answer is a success; no redirect is followed.
     pub async fn post(&self, body: Bytes, headers: HeaderMap) -> Result<(), RequestError> {
-        let response = self.0.send(Method::POST, &self.0.url, headers, body).await?;
-        if !response.status().is_success() {
+        let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let fields: Vec<Field<'_>> = fields.collect();
+        let response = self.0.send("POST", &self.0.url, [&fields, &[]], &body).await?;
+        if !response.status.is_success() {
             return Err(refusal(response).await);
         }
-        drain(response.into_body()).await;
+        drain(response.body).await;
         Ok(())
     }
 

@@ -4,12 +4,7 @@
 use std::{borrow::Cow, convert::Infallible, error::Error, fs, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT, WWW_AUTHENTICATE},
-};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Body;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::{
@@ -18,8 +13,10 @@ use rustls::{
 };
 
 use crate::{
+    board::Board,
+    client::Aside,
     error::{ConnectError, RequestError},
-    pool::{Driven, Failed, IDLE, Pool},
+    pool::{Body, Failed, IDLE, Pool, Response},
     sift::{Message, SiftError, Sifting},
     spool::Spool,
     sse,
@@ -44,13 +41,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of a refusal's body is read for its reason.
 const MAX_REFUSAL: usize = 64 * 1024;
 
+/// What a request says of itself: a name and a value, which must be fit for a header.
+pub(crate) type Field<'a> = (&'a str, &'a [u8]);
+
 /// A client for one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Http {
     pool: Pool,
     pub(crate) url: Uri,
-    host: HeaderValue,
-    headers: HeaderMap,
+    /// What every request says, as it is written.
+    usual: Written,
     pub(crate) max_frame: usize,
     spool: Option<Arc<Spool>>,
     pub(crate) read_timeout: Option<Duration>,
@@ -81,39 +81,41 @@ impl Http {
             .wrap_connector(tcp);
         let pool = Pool::new(connector);
         let spool = spool.filter(|it| it.from < max_frame).map(Arc::new);
-        let (url, headers) = (endpoint.url.clone(), endpoint.headers.clone());
-        let (host, read_timeout) = (host(&url), endpoint.read_timeout);
-        Ok(Self { pool, url, host, headers, max_frame, spool, read_timeout })
+        let (url, read_timeout) = (endpoint.url.clone(), endpoint.read_timeout);
+        let usual = Written::of(&url, &endpoint.headers);
+        Ok(Self { pool, url, usual, max_frame, spool, read_timeout })
     }
 
     /// Posts one message.
     pub(crate) async fn post(
         &self,
         url: &Uri,
-        body: Bytes,
-        mut headers: HeaderMap,
-    ) -> Result<Response<Driven>, RequestError> {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let accept = HeaderValue::from_static("application/json, text/event-stream");
-        headers.insert(ACCEPT, accept);
-        self.send(Method::POST, url, headers, body).await
+        body: &[u8],
+        fields: &[Field<'_>],
+    ) -> Result<Response, RequestError> {
+        let ours = [
+            ("content-type", &b"application/json"[..]),
+            ("accept", b"application/json, text/event-stream"),
+        ];
+        self.send("POST", url, [&ours, fields], body).await
     }
 
     /// Opens a stream of events.
     pub(crate) async fn events(
         &self,
         url: &Uri,
-        mut headers: HeaderMap,
+        fields: &[Field<'_>],
+        asides: Asides,
     ) -> Result<Events, RequestError> {
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let response = self.send(Method::GET, url, headers, Bytes::new()).await?;
-        if !response.status().is_success() {
+        let ours = [("accept", &b"text/event-stream"[..])];
+        let response = self.send("GET", url, [&ours, fields], b"").await?;
+        if !response.status.is_success() {
             return Err(refusal(response).await);
         }
         if !is_event_stream(&response) {
             return Err(RequestError::Malformed { cause: "it sent no event stream".to_owned() });
         }
-        Ok(self.read_events(response))
+        Ok(self.read_events(response, asides))
     }
 
     /// Closes connections that are no longer used, for as long as it is polled.
@@ -124,25 +126,27 @@ impl Http {
         }
     }
 
-    pub(crate) async fn delete(&self, url: &Uri, extra: HeaderMap) -> Result<(), RequestError> {
-        self.send(Method::DELETE, url, extra, Bytes::new()).await.map(drop)
+    pub(crate) async fn delete(&self, url: &Uri, fields: &[Field<'_>]) -> Result<(), RequestError> {
+        self.send("DELETE", url, [fields, &[]], b"").await.map(drop)
     }
 
     /// The events of a response that is a stream.
-    pub(crate) fn read_events(&self, response: Response<Driven>) -> Events {
+    pub(crate) fn read_events(&self, response: Response, asides: Asides) -> Events {
         let reader = sse::Reader::new(self.max_frame);
-        let (body, spool) =
-            (response.into_body(), self.spool.clone().map(|it| (it, self.max_frame)));
-        Events { body, reader, spool, sifting: None, read_timeout: self.read_timeout }
+        let (body, spool) = (response.body, self.spool.clone().map(|it| (it, self.max_frame)));
+        let read_timeout = self.read_timeout;
+        Events { body, reader, spool, asides, sifting: None, read_timeout }
     }
 
-    /// The body of a response, if it is not too large.
+    /// The body of a response, if it is not too large. What is large is put aside where that is wanted.
     pub(crate) async fn read_body(
         &self,
-        response: Response<Driven>,
+        response: Response,
+        aside: Aside,
     ) -> Result<Message, RequestError> {
-        let mut body = response.into_body();
-        let Some(spool) = &self.spool else {
+        let mut body = response.body;
+        let spool = self.spool.as_ref().filter(|_| aside == Aside::Wanted);
+        let Some(spool) = spool else {
             return collect(body, self.max_frame).await.map(Message::from);
         };
         let begun = match gather(&mut body, spool.from).await? {
@@ -163,40 +167,111 @@ impl Http {
         .await
     }
 
+    /// Sends a request. What is configured for the server wins over what we would say.
     pub(crate) async fn send(
         &self,
-        method: Method,
+        method: &str,
         url: &Uri,
-        mut headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<Response<Driven>, RequestError> {
-        // Nearly always the server's own address.
-        let ours = std::ptr::eq(url, &self.url);
-        headers.insert(HOST, if ours { self.host.clone() } else { host(url) });
-        headers.insert(USER_AGENT, HeaderValue::from_static("toolcrib"));
-        for (name, value) in &self.headers {
-            headers.insert(name, value.clone());
+        fields: [&[Field<'_>]; 2],
+        body: &[u8],
+    ) -> Result<Response, RequestError> {
+        let path = url.path_and_query().map_or("/", |it| it.as_str());
+        let mut head = Vec::with_capacity(512 + self.usual.text.len() + body.len().min(16 * 1024));
+        for word in [method, " ", path, " HTTP/1.1\r\n"] {
+            head.extend_from_slice(word.as_bytes());
         }
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = url.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
-        *request.headers_mut() = headers;
+        head.extend_from_slice(&self.usual.text);
+        for &(name, value) in fields.into_iter().flatten() {
+            if !self.usual.says(name) {
+                push_field(&mut head, name, value);
+            }
+        }
+        if method == "POST" {
+            push_field(&mut head, "content-length", body.len().to_string().as_bytes());
+        }
+        head.extend_from_slice(b"\r\n");
         let told =
             |error: &(dyn Error + 'static)| format!("{}: {}", authority(url), root_cause(error));
-        self.pool.request(url, request).await.map_err(|failed| match failed {
+        self.pool.request(url, head, body).await.map_err(|failed| match failed {
             Failed::Connect(error) => RequestError::Unreachable { cause: told(&*error) },
             Failed::Lost(error) => RequestError::Lost { cause: told(&error) },
         })
     }
 }
 
+/// What every request to a server says: to whom it goes, who we are, and what is configured.
+#[derive(Debug, Clone)]
+struct Written {
+    text: Arc<[u8]>,
+    /// What is configured, where that is something that we would say ourselves.
+    ours: Arc<[HeaderName]>,
+}
+
+/// What we say ourselves unless it is configured otherwise.
+const OURS: [&str; 6] =
+    ["content-type", "accept", "mcp-protocol-version", "mcp-session-id", "mcp-method", "mcp-name"];
+
+impl Written {
+    fn of(url: &Uri, configured: &HeaderMap) -> Self {
+        let mut text = Vec::new();
+        for (name, value) in
+            [("host", host(url)), ("user-agent", HeaderValue::from_static("toolcrib"))]
+        {
+            if !configured.contains_key(name) {
+                push_field(&mut text, name, value.as_bytes());
+            }
+        }
+        // How long a body is, and how it is sent, is not a matter of configuration.
+        let framing = ["content-length", "transfer-encoding", "connection"];
+        let told = configured.iter().filter(|(name, _)| !framing.contains(&name.as_str()));
+        told.for_each(|(name, value)| push_field(&mut text, name.as_str(), value.as_bytes()));
+        let ours = configured
+            .keys()
+            .filter(|it| OURS.contains(&it.as_str()) || it.as_str().starts_with("mcp-"));
+        Self { text: text.into(), ours: ours.cloned().collect() }
+    }
+
+    fn says(&self, name: &str) -> bool {
+        self.ours.iter().any(|it| it.as_str() == name)
+    }
+}
+
+/// Adds a field. One that a header cannot hold would be something else, and is left out.
+fn push_field(head: &mut Vec<u8>, name: &str, value: &[u8]) {
+    if value.iter().all(|it| matches!(it, b'\t' | b' '..=b'~' | 0x80..)) {
+        head.extend_from_slice(name.as_bytes());
+        head.extend_from_slice(b": ");
+        head.extend_from_slice(value);
+        head.extend_from_slice(b"\r\n");
+    }
+}
+
+/// For whom a stream of events is read.
+#[derive(Debug, Clone)]
+pub(crate) enum Asides {
+    /// For one request.
+    Of(Aside),
+    /// For all requests of a connection.
+    All(Arc<Board>),
+}
+
+impl Asides {
+    fn are_wanted(&self) -> bool {
+        match self {
+            Self::Of(aside) => *aside == Aside::Wanted,
+            Self::All(board) => board.wants_aside(),
+        }
+    }
+}
+
 /// A stream of events from a server.
 #[derive(Debug)]
 pub(crate) struct Events {
-    body: Driven,
+    body: Body,
     reader: sse::Reader,
     /// Where large parts go, and how much of an event stays in memory.
     spool: Option<(Arc<Spool>, usize)>,
+    asides: Asides,
     /// The event that is being sifted.
     sifting: Option<Sifting>,
     read_timeout: Option<Duration>,
@@ -206,8 +281,11 @@ impl Events {
     /// The next event, and the message that is its data; `None` when the stream has ended.
     pub(crate) async fn next(&mut self) -> Result<Option<(sse::Event, Message)>, RequestError> {
         let malformed = |error: sse::TooLarge| RequestError::Malformed { cause: error.to_string() };
-        let large = self.spool.as_ref().map_or(usize::MAX, |(spool, _)| spool.from);
         loop {
+            // What nobody wants put aside is, where it is too large to be kept: then it alone is refused.
+            let wanted = self.asides.are_wanted();
+            let from = |spool: &Spool, most: usize| if wanted { spool.from } else { most };
+            let large = self.spool.as_ref().map_or(usize::MAX, |(spool, most)| from(spool, *most));
             match self.reader.next_part(large).map_err(malformed)? {
                 Some(sse::Part::Event(event)) => {
                     let message = match self.sifting.take() {
@@ -224,25 +302,23 @@ impl Events {
             }
             // Whatever comes, a mere sign of life too, shows that the stream is not dead.
             let next = match self.read_timeout {
-                Some(limit) => tokio::time::timeout(limit, self.body.frame()).await,
-                None => Ok(self.body.frame().await),
+                Some(limit) => tokio::time::timeout(limit, next_piece(&mut self.body)).await,
+                None => Ok(next_piece(&mut self.body).await),
             };
             let Ok(next) = next else {
                 let cause = "its event stream was silent for too long".to_owned();
                 return Err(RequestError::Lost { cause });
             };
-            match next {
+            match next? {
                 None => return Ok(None),
-                Some(Ok(frame)) => {
-                    if let Some(bytes) = frame.data_ref() {
-                        self.reader.feed(bytes);
-                    }
-                }
-                Some(Err(error)) => {
-                    return Err(RequestError::Lost { cause: root_cause(&error) });
-                }
+                Some(bytes) => self.reader.feed(&bytes),
             }
         }
+    }
+
+    /// All that was wanted has come: its connection can be used again.
+    pub(crate) fn leave(mut self) {
+        self.body.leave();
     }
 
     /// Takes a piece of the data of an event that is large.
@@ -265,31 +341,22 @@ impl From<SiftError> for RequestError {
 
 /// Reads the rest of a body that says nothing, so that the connection can be used again; but not for
 /// long, and not much of it.
-pub(crate) async fn drain(body: Driven) {
+pub(crate) async fn drain(body: Body) {
     let rest = collect(body, MAX_REFUSAL);
     drop(tokio::time::timeout(Duration::from_millis(200), rest).await);
 }
 
 /// Whether the server answers with a stream of events.
-pub(crate) fn is_event_stream(response: &Response<Driven>) -> bool {
-    has_media_type(response, "text/event-stream")
-}
-
-pub(crate) fn has_media_type(response: &Response<Driven>, expected: &str) -> bool {
-    let value = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
-    let media_type = value.and_then(|it| it.split(';').next()).unwrap_or_default();
-    media_type.trim().eq_ignore_ascii_case(expected)
+pub(crate) fn is_event_stream(response: &Response) -> bool {
+    response.fields.has_media_type("text/event-stream")
 }
 
 /// What a response that is not a success means.
-pub(crate) async fn refusal(response: Response<Driven>) -> RequestError {
-    let status = response.status();
-    let text = |name: HeaderName| {
-        let value = response.headers().get(name)?;
-        Some(plain(value.as_bytes()))
-    };
+pub(crate) async fn refusal(response: Response) -> RequestError {
+    let status = response.status;
+    let text = |name: &str| response.fields.get(name).map(plain);
     if status.is_redirection() {
-        let to = text(LOCATION).and_then(|it| it.parse::<Uri>().ok());
+        let to = text("location").and_then(|it| it.parse::<Uri>().ok());
         let to = to.map_or_else(
             || "nowhere".to_owned(),
             |it| if it.host().is_some() { authority(&it) } else { it.path().to_owned() },
@@ -297,11 +364,11 @@ pub(crate) async fn refusal(response: Response<Driven>) -> RequestError {
         return RequestError::Redirected { to };
     }
     if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        let oauth = text(WWW_AUTHENTICATE).is_some_and(|it| it.contains("resource_metadata"));
+        let oauth = text("www-authenticate").is_some_and(|it| it.contains("resource_metadata"));
         return RequestError::Unauthorized { status: status.as_u16(), oauth };
     }
-    let retry_after = text(RETRY_AFTER).and_then(|it| it.trim().parse().ok());
-    let body = collect(response.into_body(), MAX_REFUSAL).await.unwrap_or_default();
+    let retry_after = text("retry-after").and_then(|it| it.trim().parse().ok());
+    let body = collect(response.body, MAX_REFUSAL).await.unwrap_or_default();
     RequestError::Http { status: status.as_u16(), retry_after, body }
 }
 
@@ -310,7 +377,7 @@ fn too_large(limit: usize) -> RequestError {
     RequestError::Malformed { cause }
 }
 
-pub(crate) async fn collect(mut body: Driven, limit: usize) -> Result<Bytes, RequestError> {
+pub(crate) async fn collect(mut body: Body, limit: usize) -> Result<Bytes, RequestError> {
     match gather(&mut body, limit).await? {
         Gathered::Whole(text) => Ok(text),
         Gathered::Begun(_) => Err(too_large(limit)),
@@ -323,20 +390,22 @@ enum Gathered {
     Begun([Bytes; 2]),
 }
 
-async fn next_piece(body: &mut Driven) -> Result<Option<Bytes>, RequestError> {
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| RequestError::Lost { cause: root_cause(&error) })?;
-        if let Ok(data) = frame.into_data() {
-            return Ok(Some(data));
-        }
-    }
-    Ok(None)
+async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, RequestError> {
+    body.piece().await.map_err(|error| lost(&error))
 }
 
-async fn gather(body: &mut Driven, limit: usize) -> Result<Gathered, RequestError> {
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if limit < announced {
-        return Ok(Gathered::Begun([Bytes::new(), Bytes::new()]));
+fn lost(error: &std::io::Error) -> RequestError {
+    RequestError::Lost { cause: root_cause(error) }
+}
+
+async fn gather(body: &mut Body, limit: usize) -> Result<Gathered, RequestError> {
+    if let Some(length) = body.length() {
+        return match usize::try_from(length).ok().filter(|it| *it <= limit) {
+            Some(length) => {
+                body.exactly(length).await.map(Gathered::Whole).map_err(|error| lost(&error))
+            }
+            None => Ok(Gathered::Begun([Bytes::new(), Bytes::new()])),
+        };
     }
     let mut first = Bytes::new();
     let mut rest = Vec::new();
@@ -351,8 +420,7 @@ async fn gather(body: &mut Driven, limit: usize) -> Result<Gathered, RequestErro
             continue;
         }
         if rest.is_empty() {
-            rest.reserve(announced.max(first.len() + data.len()));
-            rest.extend_from_slice(&first);
+            rest.extend_from_slice(&std::mem::take(&mut first));
         }
         rest.extend_from_slice(&data);
     }

@@ -4,15 +4,15 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, Uri};
+use http::Uri;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     board::{Answer, Board},
-    client::Inbox,
+    client::{Aside, Inbox},
     error::{ConnectError, RequestError},
-    http::{Events, Http, authority, drain, refusal},
+    http::{Asides, Events, Http, authority, drain, refusal},
     incoming::{Later, receive},
 };
 
@@ -33,15 +33,11 @@ impl SseLink {
         inbox: Arc<dyn Inbox>,
         tasks: &TaskTracker,
     ) -> Result<Self, ConnectError> {
-        let mut events = http.events(&http.url, HeaderMap::new()).await?;
+        let board = Arc::new(Board::default());
+        let mut events = http.events(&http.url, &[], Asides::All(Arc::clone(&board))).await?;
         let messages = endpoint(&mut events, &http.url).await?;
-        let link = Self {
-            http,
-            messages,
-            board: Arc::new(Board::default()),
-            tasks: tasks.clone(),
-            stop: CancellationToken::new(),
-        };
+        let link =
+            Self { http, messages, board, tasks: tasks.clone(), stop: CancellationToken::new() };
         let this = link.clone();
         tasks.spawn(async move {
             let cause = tokio::select! {
@@ -72,9 +68,9 @@ impl SseLink {
         }
     }
 
-    pub(crate) async fn request(&self, id: u64, frame: Bytes) -> Answer {
+    pub(crate) async fn request(&self, id: u64, frame: Bytes, aside: Aside) -> Answer {
         let unavailable = |cause| RequestError::NotSent { cause };
-        let answer = self.board.wait_for(id).map_err(unavailable)?;
+        let answer = self.board.wait_for(id, aside).map_err(unavailable)?;
         if let Err(error) = self.send(frame).await {
             self.board.forget(id);
             return Err(error);
@@ -86,17 +82,17 @@ impl SseLink {
     }
 
     pub(crate) async fn send(&self, frame: Bytes) -> Result<(), RequestError> {
-        let response = self.http.post(&self.messages, frame, HeaderMap::new()).await;
+        let response = self.http.post(&self.messages, &frame, &[]).await;
         let response = response.inspect_err(|error| {
             if let RequestError::Unreachable { cause } = error {
                 self.board.close(cause);
             }
         })?;
-        if !response.status().is_success() {
+        if !response.status.is_success() {
             return Err(refusal(response).await);
         }
         // The answer comes on the stream, perhaps before this body ends.
-        self.tasks.spawn(drain(response.into_body()));
+        self.tasks.spawn(drain(response.body));
         Ok(())
     }
 

@@ -101,7 +101,7 @@ impl Mirrored {
 /// The headers for these arguments.
 pub(crate) fn headers(mirrored: &[Mirrored], arguments: &Value) -> Vec<(HeaderName, HeaderValue)> {
     let header = |it: &Mirrored| {
-        let value = HeaderValue::try_from(safe(&it.text(arguments)?)).ok()?;
+        let value = HeaderValue::try_from(&*safe(&it.text(arguments)?)).ok()?;
         Some((it.header.clone(), value))
     };
     mirrored.iter().filter_map(header).collect()

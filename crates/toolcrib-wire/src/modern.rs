@@ -5,10 +5,10 @@ use std::{borrow::Cow, sync::LazyLock};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName};
 use serde_json::json;
 
 use crate::{
+    Fields,
     frame::RpcError,
     json::{self, Rare},
     mirror::Mirrored,
@@ -21,13 +21,13 @@ pub const HEADER_MISMATCH: i64 = -32020;
 /// We do not speak that revision.
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const VERSION: &str = "mcp-protocol-version";
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
 
 /// Whether a request says of itself that it is modern: in its `_meta`, or by a version that no legacy
 /// client sends.
-pub fn is_modern(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> bool {
+pub fn is_modern(headers: &Fields, method: &str, params: Option<&Bytes>) -> bool {
     let in_body = || params.is_some_and(|it| meta_member(it, META_VERSION).is_some());
     if method == "initialize" {
         // Whatever version a handshake names, it is one. Without any, it is a modern request for what
@@ -35,13 +35,13 @@ pub fn is_modern(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> b
         let names = params.is_some_and(|it| json::member(it, "protocolVersion").is_some());
         return !names && in_body();
     }
-    let header = headers.get(VERSION).and_then(|it| it.to_str().ok());
+    let header = headers.text(VERSION);
     let in_header = header.is_some_and(|it| Revision::V2026_07_28.as_str() <= it);
     in_header || in_body()
 }
 
 /// Checks what a modern request says of itself over HTTP: in its `_meta`, and in its headers.
-pub fn check(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> Result<(), RpcError> {
+pub fn check(headers: &Fields, method: &str, params: Option<&Bytes>) -> Result<(), RpcError> {
     let params = params.map_or(&b"{}"[..], |it| it);
     let key = match method {
         "tools/call" | "prompts/get" => "name",
@@ -50,12 +50,12 @@ pub fn check(headers: &HeaderMap, method: &str, params: Option<&Bytes>) -> Resul
     };
     let [name, meta] = json::pick(params, [key, "_meta"]);
     let version = version_of(meta.map_or(b"", |at| &params[at]))?;
-    agree(headers, &VERSION, &version)?;
+    agree(headers, VERSION, &version)?;
     supported(&version)?;
-    agree(headers, &METHOD, method)?;
+    agree(headers, METHOD, method)?;
     let name = name.filter(|_| !key.is_empty()).and_then(|at| json::string(&params[at]));
     match name {
-        Some(name) => agree(headers, &NAME, &name),
+        Some(name) => agree(headers, NAME, &name),
         // Without one, the request is refused for that.
         None => Ok(()),
     }
@@ -71,15 +71,15 @@ pub fn unfinished(result: &[u8]) -> Option<String> {
 
 /// Whether the headers of a call say what its arguments say, where the tool wants some of them there.
 pub fn check_mirrored(
-    headers: &HeaderMap,
+    headers: &Fields,
     mirrored: &[Mirrored],
     params: &[u8],
 ) -> Result<(), RpcError> {
     let arguments = json::member(params, "arguments").map(|at| &params[at]);
     let arguments = arguments.and_then(|it| serde_json::from_slice(it).ok()).unwrap_or_default();
     mirrored.iter().try_for_each(|it| match it.text(&arguments) {
-        Some(text) => agree(headers, it.header(), &text),
-        None if headers.contains_key(it.header()) => {
+        Some(text) => agree(headers, it.header().as_str(), &text),
+        None if headers.get(it.header().as_str()).is_some() => {
             let message = format!("Header mismatch: `{}` has no argument", it.header());
             Err(RpcError { code: HEADER_MISMATCH, message, data: None })
         }
@@ -128,12 +128,12 @@ fn meta_member(params: &Bytes, key: &str) -> Option<Bytes> {
 }
 
 /// Whether a header is there once and says what the body says.
-fn agree(headers: &HeaderMap, name: &HeaderName, body: &str) -> Result<(), RpcError> {
-    let mut values = headers.get_all(name).iter();
+fn agree(headers: &Fields, name: &str, body: &str) -> Result<(), RpcError> {
+    let mut values = headers.all(name);
     let fault = match (values.next(), values.next()) {
         (None, _) => "is missing",
         (Some(_), Some(_)) => "stands there twice",
-        (Some(value), None) if says(value.as_bytes(), body) => return Ok(()),
+        (Some(value), None) if says(value, body) => return Ok(()),
         (Some(_), None) => "does not say what the body says",
     };
     let message = format!("Header mismatch: `{name}` {fault}");
@@ -154,12 +154,12 @@ fn says(value: &[u8], body: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
+    fn headers(pairs: &[(&'static str, &'static str)]) -> Fields {
+        let mut headers = http::HeaderMap::new();
         for (name, value) in pairs {
             headers.append(*name, value.parse().unwrap());
         }
-        headers
+        Fields::from(&headers)
     }
 
     #[track_caller]

@@ -6,28 +6,23 @@
 use std::{
     collections::VecDeque,
     error::Error,
-    fmt,
-    pin::{Pin, pin},
+    fmt, io,
     sync::Arc,
-    task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
-use http::{Request, Response, Uri};
-use http_body_util::Full;
-use hyper::{
-    body::{Body, Frame, Incoming, SizeHint},
-    client::conn::{
-        TrySendError,
-        http1::{self, SendRequest},
-    },
-};
+use http::{StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tower_service::Service;
+
+use crate::{
+    Fields,
+    line::{Framing, Line, SendError},
+};
 
 /// A connection that nobody has used for so long is not used again.
 pub(crate) const IDLE: Duration = Duration::from_secs(30);
@@ -35,10 +30,12 @@ pub(crate) const IDLE: Duration = Duration::from_secs(30);
 /// How many connections wait for the next request; one more is closed.
 const MAX_IDLE: usize = 256;
 
-type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
-type Connection = Pin<Box<http1::Connection<Stream, Full<Bytes>>>>;
-type Message = Request<Full<Bytes>>;
-type Home = Arc<Mutex<VecDeque<(Line, Instant)>>>;
+/// A body that is no longer goes out together with its head.
+const SMALL: usize = 16 * 1024;
+
+/// In a box: what encrypts is large, and a call hands its connection on a few times.
+type Held = Box<Line<TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>>>;
+type Home = Arc<Mutex<VecDeque<Idle>>>;
 
 /// The connections to one server.
 #[derive(Clone)]
@@ -48,13 +45,28 @@ pub(crate) struct Pool {
     idle: Home,
 }
 
+/// A connection that nobody uses, and what was left of its last answer.
+struct Idle {
+    line: Held,
+    left: Framing,
+    since: Instant,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) fields: Fields,
+    pub(crate) body: Body,
+}
+
 /// Why there is no response.
 #[derive(Debug)]
 pub(crate) enum Failed {
     /// The server could not be reached.
     Connect(Box<dyn Error + Send + Sync>),
     /// It could, and then was lost.
-    Lost(hyper::Error),
+    Lost(io::Error),
 }
 
 impl Pool {
@@ -62,27 +74,35 @@ impl Pool {
         Self { connector, idle: Home::default() }
     }
 
-    /// Sends a request. One that was not even written, since its connection had gone, is sent again.
+    /// Sends a request, whose head ends with an empty line. One that was not even written, since its connection had
+    /// gone, is sent again.
     pub(crate) async fn request(
         &self,
         to: &Uri,
-        mut request: Message,
-    ) -> Result<Response<Driven>, Failed> {
+        head: Vec<u8>,
+        body: &[u8],
+    ) -> Result<Response, Failed> {
+        let (mut first, mut rest) = (head, body);
+        if rest.len() <= SMALL {
+            first.extend_from_slice(std::mem::take(&mut rest));
+        }
         loop {
             let (mut line, used) = match self.take() {
                 Some(line) => (line, true),
                 // Rare, and large: not a part of what every call carries along.
                 None => (Box::pin(self.open(to)).await?, false),
             };
-            match line.send(request).await {
-                Ok(response) => {
+            match line.ask(&first, rest).await {
+                Ok(head) => {
                     let home = Arc::clone(&self.idle);
-                    return Ok(response.map(|body| Driven { body, line: Some(line), home }));
+                    let body =
+                        Body { framing: head.framing, stays: head.stays, line: Some(line), home };
+                    return Ok(Response { status: head.status, fields: head.fields, body });
                 }
-                Err(mut error) => match error.take_message().filter(|_| used) {
-                    Some(unsent) => request = unsent,
-                    None => return Err(Failed::Lost(error.into_error())),
-                },
+                Err(SendError::Unsent(_)) if used => {}
+                Err(SendError::Unsent(error) | SendError::Lost(error)) => {
+                    return Err(Failed::Lost(error));
+                }
             }
         }
     }
@@ -90,23 +110,22 @@ impl Pool {
     /// Closes what nobody has used for long.
     pub(crate) fn sweep(&self) {
         let mut idle = self.idle.lock();
-        let old = idle.iter().take_while(|(_, since)| IDLE <= since.elapsed()).count();
+        let old = idle.iter().take_while(|it| IDLE <= it.since.elapsed()).count();
         idle.drain(..old);
     }
 
-    fn take(&self) -> Option<Line> {
+    fn take(&self) -> Option<Held> {
         loop {
-            let (mut line, since) = self.idle.lock().pop_back()?;
-            if since.elapsed() < IDLE && line.is_ready() {
+            let Idle { mut line, mut left, since } = self.idle.lock().pop_back()?;
+            if since.elapsed() < IDLE && line.has_ended(&mut left) && line.is_quiet() {
                 return Some(line);
             }
         }
     }
 
-    async fn open(&self, to: &Uri) -> Result<Line, Failed> {
+    async fn open(&self, to: &Uri) -> Result<Held, Failed> {
         let stream = self.connector.clone().call(to.clone()).await.map_err(Failed::Connect)?;
-        let (sender, connection) = http1::handshake(stream).await.map_err(Failed::Lost)?;
-        Ok(Line { sender, connection: Some(Box::pin(connection)) })
+        Ok(Box::new(Line::new(TokioIo::new(stream))))
     }
 }
 
@@ -116,108 +135,60 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// One connection.
-struct Line {
-    sender: SendRequest<Full<Bytes>>,
-    /// Gone when it has ended, so that nobody waits for what it would have brought.
-    connection: Option<Connection>,
-}
-
-impl Line {
-    async fn send(
-        &mut self,
-        request: Message,
-    ) -> Result<Response<Incoming>, TrySendError<Message>> {
-        let mut sending = pin!(self.sender.try_send_request(request));
-        let connection = &mut self.connection;
-        std::future::poll_fn(|context| {
-            drive(connection, context);
-            // It is looked at whenever the connection has got on, and need not wake us for that.
-            sending.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-        })
-        .await
-    }
-
-    /// Whether a request can be sent. Nobody is to be woken by what is found out here.
-    fn is_ready(&mut self) -> bool {
-        drive(&mut self.connection, &mut Context::from_waker(Waker::noop()));
-        self.connection.is_some() && self.sender.is_ready()
-    }
-}
-
-fn drive(connection: &mut Option<Connection>, context: &mut Context<'_>) {
-    let ended = connection.as_mut().is_some_and(|it| it.as_mut().poll(context).is_ready());
-    if ended {
-        *connection = None;
-    }
-}
-
-/// The body of a response. Its connection goes back when all of it was read.
-pub(crate) struct Driven {
-    body: Incoming,
-    line: Option<Line>,
+/// The body of a response. Its connection goes back when all of it was read; where it is dropped before that, the
+/// connection is closed, which tells the server that nobody waits any more.
+pub(crate) struct Body {
+    framing: Framing,
+    stays: bool,
+    line: Option<Held>,
     home: Home,
 }
 
-impl Driven {
-    fn give_back(&mut self) {
-        let Some(mut line) = self.line.take() else { return };
-        if !line.is_ready() {
-            return;
+impl Body {
+    /// How much is still to come, where that was said.
+    pub(crate) fn length(&self) -> Option<u64> {
+        match self.framing {
+            Framing::Length(length) => Some(length),
+            Framing::Chunks(_) | Framing::Close => None,
+        }
+    }
+
+    /// The next piece; nothing at the end.
+    pub(crate) async fn piece(&mut self) -> io::Result<Option<Bytes>> {
+        let Some(line) = &mut self.line else { return Ok(None) };
+        let piece = line.piece(&mut self.framing).await?;
+        if piece.is_none() || self.length() == Some(0) {
+            self.leave();
+        }
+        Ok(piece)
+    }
+
+    /// All of a body of which it is known how long it is, in one buffer.
+    pub(crate) async fn exactly(&mut self, length: usize) -> io::Result<Bytes> {
+        let Some(line) = &mut self.line else { return Ok(Bytes::new()) };
+        let whole = line.exactly(length).await?;
+        self.framing = Framing::Length(0);
+        self.leave();
+        Ok(whole)
+    }
+
+    /// What is left of it says nothing, and ends by itself: the connection goes back.
+    pub(crate) fn leave(&mut self) {
+        let Some(mut line) = self.line.take().filter(|_| self.stays) else { return };
+        let left = std::mem::replace(&mut self.framing, Framing::Length(0));
+        if matches!(left, Framing::Length(0)) {
+            line.rest_if_empty();
         }
         let mut home = self.home.lock();
-        home.push_back((line, Instant::now()));
+        home.push_back(Idle { line, left, since: Instant::now() });
         if MAX_IDLE < home.len() {
             home.pop_front();
         }
     }
 }
 
-impl Drop for Driven {
-    fn drop(&mut self) {
-        if self.body.is_end_stream() {
-            self.give_back();
-        }
-    }
-}
-
-impl fmt::Debug for Driven {
+impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driven").field("body", &self.body).finish_non_exhaustive()
-    }
-}
-
-impl Body for Driven {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let this = &mut *self;
-        let mut frame = Poll::Pending;
-        // That somebody looks is what lets the connection read on: look, drive, look again.
-        for waker in [Waker::noop(), context.waker()] {
-            if let Some(line) = &mut this.line {
-                drive(&mut line.connection, context);
-            }
-            frame = Pin::new(&mut this.body).poll_frame(&mut Context::from_waker(waker));
-            if frame.is_ready() {
-                break;
-            }
-        }
-        if matches!(frame, Poll::Ready(None)) || (frame.is_ready() && this.body.is_end_stream()) {
-            this.give_back();
-        }
-        frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        f.debug_struct("Body").field("framing", &self.framing).finish_non_exhaustive()
     }
 }

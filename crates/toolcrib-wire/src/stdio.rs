@@ -30,7 +30,7 @@ pub(crate) use self::words::LastWords;
 use self::words::log_lines;
 use crate::{
     board::{Answer, Board},
-    client::{Inbox, Options},
+    client::{Aside, Inbox, Options},
     error::{ConnectError, RequestError},
     frame::one_line,
     incoming::{Later, receive},
@@ -135,9 +135,9 @@ impl Pipe {
         Ok(Self { out, board, last_words, stop })
     }
 
-    pub(crate) async fn request(&self, id: u64, frame: Bytes) -> Answer {
+    pub(crate) async fn request(&self, id: u64, frame: Bytes, aside: Aside) -> Answer {
         let unavailable = |cause| RequestError::NotSent { cause };
-        let answer = self.board.wait_for(id).map_err(unavailable)?;
+        let answer = self.board.wait_for(id, aside).map_err(unavailable)?;
         self.send(frame).await?;
         match answer.await {
             Ok(answer) => answer,
@@ -297,7 +297,7 @@ async fn read_frames<R: AsyncRead + Unpin>(
 ) {
     let mut garbage = 0_u64;
     loop {
-        let message = match reader.next_message().await {
+        let message = match reader.next_message(|| board.wants_aside()).await {
             Ok(Some(message)) => message,
             Ok(None) => return,
             Err(error) => {
@@ -343,12 +343,17 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Self { stream, buffer: BytesMut::new(), searched: 0, limit, spool: None }
     }
 
-    /// The next message.
-    async fn next_message(&mut self) -> io::Result<Option<Message>> {
+    /// The next message; large parts of it are put aside where that is wanted when it turns out to be large, or where
+    /// it is too large to be kept: then it alone is refused.
+    async fn next_message(&mut self, aside: impl Fn() -> bool) -> io::Result<Option<Message>> {
         let Some(spool) = self.spool.as_ref().filter(|it| it.from < self.limit) else {
             return Ok(self.next_line().await?.map(Message::from));
         };
-        match self.line(spool.from).await {
+        let mut line = self.line(spool.from).await;
+        if matches!(line, Some(Line::Begun)) && !aside() {
+            line = self.line(self.limit).await;
+        }
+        match line {
             None => Ok(None),
             Some(Line::Whole(line)) => Ok(Some(line.into())),
             Some(Line::Begun) => Box::pin(self.sift()).await.map_err(io::Error::other),

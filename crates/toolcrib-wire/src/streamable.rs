@@ -1,28 +1,28 @@
 //! Streamable HTTP: each message is a POST; the answer is JSON, or a stream that ends with it.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     board::{Answer, Board},
-    client::Inbox,
+    client::{Aside, Inbox},
     error::RequestError,
-    http::{Http, drain, has_media_type, is_event_stream, refusal},
+    http::{Asides, Field, Http, drain, is_event_stream, refusal},
     incoming::{Later, Returned, receive, returned},
-    pool::Driven,
+    pool::Response,
     revision::Revision,
     sift::Message,
 };
 
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
-const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+const LAST_EVENT: &str = "last-event-id";
 
 /// A connection to a streamable HTTP server.
 #[derive(Debug, Clone)]
@@ -44,6 +44,8 @@ pub(crate) struct About<'a> {
     pub(crate) name: Option<&'a str>,
     /// Arguments that stand in headers too.
     pub(crate) mirrored: &'a [(HeaderName, HeaderValue)],
+    /// Whether somebody deals with what is put aside of the answer.
+    pub(crate) aside: Aside,
 }
 
 impl Streamable {
@@ -54,8 +56,7 @@ impl Streamable {
         about: About<'_>,
         frame: Bytes,
     ) -> (Answer, Option<HeaderValue>) {
-        let headers = self.headers(Some(about));
-        let asked = self.ask(id, frame, headers);
+        let asked = self.ask(id, about, &frame);
         tokio::select! {
             answered = asked => answered,
             () = self.stop.cancelled() => {
@@ -65,14 +66,8 @@ impl Streamable {
         }
     }
 
-    async fn ask(
-        &self,
-        id: u64,
-        frame: Bytes,
-        headers: HeaderMap,
-    ) -> (Answer, Option<HeaderValue>) {
-        let response = self.http.post(&self.http.url, frame, headers).await;
-        let mut response = match response {
+    async fn ask(&self, id: u64, about: About<'_>, frame: &[u8]) -> (Answer, Option<HeaderValue>) {
+        let response = match self.post(about, frame).await {
             Ok(response) => response,
             Err(error) => {
                 if let RequestError::Unreachable { cause } = &error {
@@ -81,27 +76,33 @@ impl Streamable {
                 return (Err(error), None);
             }
         };
-        let session = response.headers_mut().remove(SESSION);
-        (self.answer(id, response).await, session)
+        let session = response.fields.get(SESSION).and_then(|it| HeaderValue::from_bytes(it).ok());
+        (self.answer(id, response, about.aside).await, session)
     }
 
-    async fn answer(&self, id: u64, response: http::Response<Driven>) -> Answer {
-        if response.status().as_u16() == 404 && self.session.is_some() {
+    async fn post(&self, about: About<'_>, frame: &[u8]) -> Result<Response, RequestError> {
+        let name = about.name.map(safe);
+        let fields = self.fields(Some(about), name.as_deref());
+        self.http.post(&self.http.url, frame, &fields).await
+    }
+
+    async fn answer(&self, id: u64, response: Response, aside: Aside) -> Answer {
+        if response.status.as_u16() == 404 && self.session.is_some() {
             self.board.close_stale();
             return Err(RequestError::Stale);
         }
-        if !response.status().is_success() {
+        if !response.status.is_success() {
             return Err(rpc_refusal(Box::pin(refusal(response)).await));
         }
         if is_event_stream(&response) {
             // Large: not a part of what every call carries along.
-            return Box::pin(self.answer_in_stream(id, response)).await;
+            return Box::pin(self.answer_in_stream(id, response, aside)).await;
         }
-        if !has_media_type(&response, "application/json") {
+        if !response.fields.has_media_type("application/json") {
             let cause = "its answer is neither JSON nor an event stream".to_owned();
             return Err(RequestError::Malformed { cause });
         }
-        let body = self.http.read_body(response).await?;
+        let body = self.http.read_body(response, aside).await?;
         match returned(&body, id) {
             Returned::Answer(answer) => answer,
             Returned::Other => {
@@ -112,8 +113,8 @@ impl Streamable {
     }
 
     /// Reads a stream until the answer comes. Where it breaks off, a session can take it up again.
-    async fn answer_in_stream(&self, id: u64, response: http::Response<Driven>) -> Answer {
-        let mut events = self.http.read_events(response);
+    async fn answer_in_stream(&self, id: u64, response: Response, aside: Aside) -> Answer {
+        let mut events = self.http.read_events(response, Asides::Of(aside));
         let mut last_id: Option<String> = None;
         let mut pause = Duration::from_secs(1);
         loop {
@@ -130,6 +131,7 @@ impl Streamable {
                     continue;
                 }
                 if let Returned::Answer(answer) = returned(&message, id) {
+                    events.leave();
                     return answer;
                 }
                 self.take(&message, Some(id));
@@ -138,22 +140,20 @@ impl Streamable {
                 return Err(RequestError::Lost { cause: ended });
             };
             tokio::time::sleep(pause).await;
-            let mut headers = self.headers(None);
-            if let Ok(value) = HeaderValue::from_str(last) {
-                headers.insert(LAST_EVENT, value);
-            }
-            let resumed = self.http.events(&self.http.url, headers).await;
+            let mut fields = self.fields(None, None);
+            fields.push((LAST_EVENT, last.as_bytes()));
+            let resumed = self.http.events(&self.http.url, &fields, Asides::Of(aside)).await;
             events = resumed.ok().ok_or(RequestError::Lost { cause: ended })?;
         }
     }
 
     /// Posts a message that has no answer.
     pub(crate) async fn send(&self, about: About<'_>, frame: Bytes) -> Result<(), RequestError> {
-        let response = self.http.post(&self.http.url, frame, self.headers(Some(about))).await?;
-        if !response.status().is_success() {
+        let response = self.post(about, &frame).await?;
+        if !response.status.is_success() {
             return Err(refusal(response).await);
         }
-        drain(response.into_body()).await;
+        drain(response.body).await;
         Ok(())
     }
 
@@ -219,11 +219,9 @@ impl Streamable {
         let mut last: Option<String> = None;
         let mut pause = Duration::from_secs(1);
         loop {
-            let mut headers = self.headers(None);
-            if let Some(value) = last.as_ref().and_then(|it| HeaderValue::from_str(it).ok()) {
-                headers.insert(LAST_EVENT, value);
-            }
-            match self.http.events(&self.http.url, headers).await {
+            let mut fields = self.fields(None, None);
+            fields.extend(last.as_ref().map(|it| (LAST_EVENT, it.as_bytes())));
+            match self.http.events(&self.http.url, &fields, Asides::Of(Aside::Unwanted)).await {
                 Ok(mut events) => {
                     while let Ok(Some((event, message))) = events.next().await {
                         last = event.id.or(last);
@@ -261,35 +259,32 @@ impl Streamable {
         self.stop.cancel();
         self.board.close("it was shut down");
         if self.session.is_some() {
-            let (http, headers) = (self.http.clone(), self.headers(None));
+            let this = self.clone();
             self.tasks.spawn(async move {
-                let delete = http.delete(&http.url, headers);
+                let fields = this.fields(None, None);
+                let delete = this.http.delete(&this.http.url, &fields);
                 drop(tokio::time::timeout(Duration::from_secs(2), delete).await);
             });
         }
     }
 
-    fn headers(&self, about: Option<About<'_>>) -> HeaderMap {
-        let mut headers = HeaderMap::with_capacity(12);
+    /// What a message says in headers, `name` as it may stand in one.
+    fn fields<'a>(&'a self, about: Option<About<'a>>, name: Option<&'a str>) -> Vec<Field<'a>> {
+        let mut fields = Vec::with_capacity(6);
         if let Some(revision) = self.revision {
-            headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
+            fields.push((VERSION, revision.as_str().as_bytes()));
         }
         if let Some(session) = &self.session {
-            headers.insert(SESSION, session.clone());
+            fields.push((SESSION, session.as_bytes()));
         }
         let modern = self.revision == Some(Revision::V2026_07_28);
         if let Some(about) = about.filter(|_| modern) {
-            if let Ok(method) = HeaderValue::from_str(about.method) {
-                headers.insert(METHOD, method);
-            }
-            if let Some(name) = about.name.and_then(|it| HeaderValue::from_str(&safe(it)).ok()) {
-                headers.insert(NAME, name);
-            }
-            for (name, value) in about.mirrored {
-                headers.insert(name, value.clone());
-            }
+            fields.push((METHOD, about.method.as_bytes()));
+            fields.extend(name.map(|it| (NAME, it.as_bytes())));
+            let mirrored = about.mirrored.iter();
+            fields.extend(mirrored.map(|(name, value)| (name.as_str(), value.as_bytes())));
         }
-        headers
+        fields
     }
 }
 
@@ -307,12 +302,12 @@ fn clamp(milliseconds: u64) -> Duration {
 }
 
 /// A value as it may stand in a header: itself if that is plain ASCII, else its base64 form.
-pub(crate) fn safe(value: &str) -> String {
+pub(crate) fn safe(value: &str) -> Cow<'_, str> {
     let visible = value.bytes().all(|b| matches!(b, 0x20..=0x7e));
     if visible && value.trim() == value && !value.starts_with("=?base64?") && !value.is_empty() {
-        return value.to_owned();
+        return value.into();
     }
-    format!("=?base64?{}?=", STANDARD.encode(value))
+    format!("=?base64?{}?=", STANDARD.encode(value)).into()
 }
 
 #[cfg(test)]

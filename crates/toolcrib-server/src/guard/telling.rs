@@ -189,7 +189,8 @@ impl Telling {
         // The name of a tool that exists is no secret; any other may hold whatever the caller likes.
         let unknown = story.source.is_none() || self.method.is_some();
         let masked = unknown.then(|| audit.mask(&self.tool));
-        let definition = story.definition.map(|it| hex(it.as_bytes()));
+        let definition =
+            story.definition.map(|it| blake3::Hash::from_bytes(*it.as_bytes()).to_hex());
         let cause = cause.map(|it| audit.mask(it));
         Some(audit.call(&CallRecord {
             id: &self.id,
@@ -224,10 +225,6 @@ impl Drop for Telling {
             drop(self.tell(None, 0, b""));
         }
     }
-}
-
-fn hex(hash: &[u8; 32]) -> String {
-    blake3::Hash::from_bytes(*hash).to_hex().to_string()
 }
 
 /// Whether a text is a trace as W3C has it: anything else might be anything.

@@ -4,17 +4,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::{Response, StatusCode};
 use toolcrib_catalogue::Listener;
 use toolcrib_wire::{
-    Era, Id, RpcError,
-    frame::{METHOD_NOT_FOUND, notification, response},
+    Era, Fields, Id, RpcError,
+    frame::{METHOD_NOT_FOUND, notification, response, response_pieces},
 };
 
 use super::{
     Door,
     body::{Body, events},
-    streamable::{busy, header, json_response, unknown_session},
+    streamable::{busy, unknown_session},
+    typed,
 };
 use crate::{
     access::Caller,
@@ -136,12 +137,12 @@ impl Door {
 
     /// The stream on which a legacy client hears what belongs to no request, or one of a request that
     /// it takes up again.
-    pub(super) fn listen(self: &Arc<Self>, caller: &Caller, headers: &HeaderMap) -> Response<Body> {
+    pub(super) fn listen(self: &Arc<Self>, caller: &Caller, headers: &Fields) -> Response<Body> {
         let session = match self.session(caller, headers) {
             Ok(session) => session,
             Err(refused) => return *refused,
         };
-        let place = header(headers, "last-event-id").and_then(Stream::place);
+        let place = headers.text("last-event-id").and_then(Stream::place);
         if let Some((id, seen)) = place.filter(|(id, _)| *id != session.own.id()) {
             return match session.kept(id) {
                 Some(stream) => events(stream.read(Some(seen))),
@@ -226,8 +227,13 @@ fn whole(ended: Ended, modern: bool) -> Response<Body> {
         Err(RpcError { code: -32022..=-32020, .. }) if modern => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     };
-    let mut response = json_response(status, response(&id, answer.as_deref()));
-    if let Some(wait) = answer.ok().and_then(|it| making::wait(&it)) {
+    let wait = answer.as_ref().ok().and_then(|it| making::wait(it));
+    let body = match answer {
+        Ok(result) => Body::Whole(response_pieces(&id, result)),
+        Err(error) => Body::whole(response(&id, Err(&error))),
+    };
+    let mut response = typed(status, "application/json", body);
+    if let Some(wait) = wait {
         response.headers_mut().insert(http::header::RETRY_AFTER, wait.into());
     }
     response

@@ -17,7 +17,8 @@ use crate::{queue::Receiver, stream::Event};
 /// A body.
 #[derive(Debug)]
 pub(crate) enum Body {
-    Whole(Option<Bytes>),
+    /// What is there already, in pieces, so that what is long need not be copied.
+    Whole([Bytes; 3]),
     /// Messages, each of which becomes an event.
     Events(Receiver<Event>),
     /// Pieces as they are read.
@@ -26,7 +27,20 @@ pub(crate) enum Body {
 
 impl Body {
     pub(crate) fn whole(text: impl Into<Bytes>) -> Self {
-        Self::Whole(Some(text.into()))
+        Self::Whole([text.into(), Bytes::new(), Bytes::new()])
+    }
+
+    /// What is there already, where that is all.
+    pub(crate) fn pieces(&self) -> Option<&[Bytes]> {
+        match self {
+            Self::Whole(pieces) => Some(pieces),
+            Self::Events(_) | Self::Chunks(_) => None,
+        }
+    }
+
+    /// How long it is, as far as is known.
+    pub(crate) fn known(&self) -> usize {
+        self.pieces().unwrap_or_default().iter().map(Bytes::len).sum()
     }
 }
 
@@ -70,7 +84,10 @@ impl HyperBody for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
-            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|it| Ok(Frame::data(it)))),
+            Self::Whole(pieces) => {
+                let next = pieces.iter_mut().find(|it| !it.is_empty()).map(std::mem::take);
+                Poll::Ready(next.map(|it| Ok(Frame::data(it))))
+            }
             Self::Events(events) => {
                 events.poll_recv(context).map(|it| it.map(|it| Ok(Frame::data(it.text()))))
             }
@@ -81,14 +98,12 @@ impl HyperBody for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(None))
+        matches!(self, Self::Whole(_)) && self.known() == 0
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(bytes) => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |it| it.len() as u64))
-            }
+            Self::Whole(_) => SizeHint::with_exact(self.known() as u64),
             Self::Events(_) | Self::Chunks(_) => SizeHint::default(),
         }
     }

@@ -4,19 +4,19 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::RETRY_AFTER};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header::RETRY_AFTER};
 use hyper::body::Incoming;
 use serde_json::{Value, json, value::RawValue};
 use toolcrib_bus::{
     Batch, BusError, ConsumerName, ConsumerState, DeadLetter, Draft, Filter, Pattern, Start, Wish,
 };
-use toolcrib_wire::json::scan;
+use toolcrib_wire::{Fields, json::scan};
 
 use super::{
     Door,
     body::{Body, events},
     not_allowed, plain,
-    streamable::{header, json_response},
+    streamable::json_response,
 };
 use crate::{
     access::Caller,
@@ -45,15 +45,20 @@ impl Door {
             Err(refused) => return refuse(&refused),
         };
         let done = match (head.uri.path(), &head.method) {
-            ("/events", &Method::GET) => self.read_events(caller, query, &head.headers).await,
-            ("/events", &Method::POST) => match self.read(&head.headers, body).await {
+            ("/events", &Method::GET) => {
+                self.read_events(caller, query, &Fields::from(&head.headers)).await
+            }
+            ("/events", &Method::POST) => match self.read(&Fields::from(&head.headers), body).await
+            {
                 Ok(body) => self.publish(&caller, &body).await,
                 Err(refused) => return *refused,
             },
-            ("/events/ack", &Method::POST) => match self.read(&head.headers, body).await {
-                Ok(body) => self.acknowledge(&caller, &body).await,
-                Err(refused) => return *refused,
-            },
+            ("/events/ack", &Method::POST) => {
+                match self.read(&Fields::from(&head.headers), body).await {
+                    Ok(body) => self.acknowledge(&caller, &body).await,
+                    Err(refused) => return *refused,
+                }
+            }
             ("/events/consumers", &Method::GET) => self.consumers(&caller).await,
             ("/events/consumers", &Method::DELETE) => self.forget(&caller, &query).await,
             ("/events/dead", &Method::GET) => self.dead(&caller, &query).await,
@@ -125,14 +130,14 @@ impl Door {
         self: &Arc<Self>,
         caller: Caller,
         query: Query,
-        headers: &HeaderMap,
+        headers: &Fields,
     ) -> Result<Response<Body>, Refused> {
         let mut wanted = query.wanted;
         // Whoever comes back says what it saw last.
-        if let Some(seen) = header(headers, "last-event-id").and_then(|it| it.parse::<u64>().ok()) {
+        if let Some(seen) = headers.text("last-event-id").and_then(|it| it.parse::<u64>().ok()) {
             wanted.start = Some(Start::At(seen.saturating_add(1)));
         }
-        let accept = header(headers, "accept").unwrap_or_default();
+        let accept = headers.text("accept").unwrap_or_default();
         let whole = accept.contains("application/json") && !accept.contains("text/event-stream");
         match (query.consumer, whole) {
             (Some(name), true) => {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
-use toolcrib_wire::Frame;
+use toolcrib_wire::{Fields, Frame};
 
 use super::{
     Door,
@@ -103,7 +103,7 @@ impl Door {
             return plain(StatusCode::NOT_FOUND, "there is no such session\n");
         };
         let (head, body) = request.into_parts();
-        match self.read(&head.headers, body).await {
+        match self.read(&Fields::from(&head.headers), body).await {
             // Answers of the client and what it takes back always get in.
             Ok(body) if !session.conversation.has_room() && asks(&body) => {
                 plain(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait\n")

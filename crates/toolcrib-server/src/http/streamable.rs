@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use toolcrib_wire::{Era, Frame, Id, Revision, RpcError, frame::response, json, modern};
+use toolcrib_wire::{Era, Fields, Frame, Id, Revision, RpcError, frame::response, json, modern};
 
 use super::{Door, Refused, answer::Call, body::Body, not_allowed, plain, typed};
 use crate::{
@@ -32,28 +32,27 @@ impl Door {
     pub(super) async fn streamable(
         self: &Arc<Self>,
         caller: Caller,
+        headers: &Fields,
         request: Request<Incoming>,
     ) -> Response<Body> {
         let (head, body) = request.into_parts();
-        let headers = head.headers;
-        let modern = headers.get(VERSION).and_then(|it| it.to_str().ok());
-        let modern = modern.is_some_and(|it| Revision::V2026_07_28.as_str() <= it);
+        let modern = headers.text(VERSION).is_some_and(|it| Revision::V2026_07_28.as_str() <= it);
         match head.method {
-            Method::POST if !accepts(&headers) => plain(
+            Method::POST if !accepts(headers) => plain(
                 StatusCode::NOT_ACCEPTABLE,
                 "answers are application/json or text/event-stream\n",
             ),
             Method::POST => {
-                let body = match self.read(&headers, body).await {
+                let body = match self.read(headers, body).await {
                     Ok(body) => body,
                     Err(refused) => return *refused,
                 };
-                self.post(caller, &headers, body).await
+                self.post(caller, headers, body).await
             }
             // The modern era has neither streams of their own nor sessions to end.
             _ if modern => not_allowed("POST"),
-            Method::GET => self.listen(&caller, &headers),
-            Method::DELETE => match header(&headers, SESSION) {
+            Method::GET => self.listen(&caller, headers),
+            Method::DELETE => match headers.text(SESSION) {
                 Some(id) if self.sessions.close(id, &caller) => plain(StatusCode::OK, ""),
                 Some(_) => unknown_session(),
                 None => plain(StatusCode::BAD_REQUEST, "Mcp-Session-Id is needed\n"),
@@ -62,10 +61,10 @@ impl Door {
         }
     }
 
-    async fn post(
+    pub(super) async fn post(
         self: &Arc<Self>,
         caller: Caller,
-        headers: &HeaderMap,
+        headers: &Fields,
         body: Bytes,
     ) -> Response<Body> {
         if body.trim_ascii_start().first() == Some(&b'[') {
@@ -77,7 +76,7 @@ impl Door {
                 if method == "tools/call"
                     && let Some(key) = headers.get(IDEMPOTENCY)
                 {
-                    match RepeatKey::of_header(key.as_bytes()) {
+                    match RepeatKey::of_header(key) {
                         Ok(key) => params = params.map(|it| key.among(&it)),
                         Err(cause) => {
                             let error = dispatch::invalid(cause);
@@ -138,15 +137,15 @@ impl Door {
     pub(super) fn session(
         &self,
         caller: &Caller,
-        headers: &HeaderMap,
+        headers: &Fields,
     ) -> Result<Arc<Session>, Refused> {
-        if let Some(version) = header(headers, VERSION)
+        if let Some(version) = headers.text(VERSION)
             && Revision::parse(version).is_none()
         {
             let text = "this MCP-Protocol-Version is not spoken here\n";
             return Err(Box::new(plain(StatusCode::BAD_REQUEST, text)));
         }
-        let Some(id) = header(headers, SESSION) else {
+        let Some(id) = headers.text(SESSION) else {
             let text = "Mcp-Session-Id is needed: begin with `initialize`\n";
             return Err(Box::new(plain(StatusCode::BAD_REQUEST, text)));
         };
@@ -156,7 +155,7 @@ impl Door {
     async fn legacy(
         self: &Arc<Self>,
         caller: Caller,
-        headers: &HeaderMap,
+        headers: &Fields,
         id: Id,
         method: String,
         params: Option<Bytes>,
@@ -204,7 +203,7 @@ impl Door {
     async fn modern(
         self: &Arc<Self>,
         caller: Caller,
-        headers: &HeaderMap,
+        headers: &Fields,
         id: Id,
         method: String,
         params: Option<Bytes>,
@@ -226,7 +225,7 @@ impl Door {
     }
 
     /// What a request carries along for those who trace it.
-    fn traced(&self, id: &Id, headers: &HeaderMap, revision: &'static str) -> Trace {
+    fn traced(&self, id: &Id, headers: &Fields, revision: &'static str) -> Trace {
         let traces = self.gateway.tracer.is_some();
         let trace = traces.then(|| Trace::of(Came::over_http(id, headers, revision)));
         trace.unwrap_or_default()
@@ -236,7 +235,7 @@ impl Door {
     fn check_mirrored(
         &self,
         caller: &Caller,
-        headers: &HeaderMap,
+        headers: &Fields,
         method: &str,
         params: Option<&Bytes>,
     ) -> Result<(), RpcError> {
@@ -252,7 +251,7 @@ impl Door {
     async fn batch(
         self: &Arc<Self>,
         caller: Caller,
-        headers: &HeaderMap,
+        headers: &Fields,
         body: &Bytes,
     ) -> Response<Body> {
         let refuse = |code: i64, message: &str| {
@@ -271,7 +270,7 @@ impl Door {
         {
             return refuse(INVALID_REQUEST, "no batch is taken here");
         }
-        if headers.contains_key(IDEMPOTENCY) {
+        if headers.get(IDEMPOTENCY).is_some() {
             let cause = "Idempotency-Key stands for one call and not for a batch: give each its own, as \
                          `_meta[\"toolcrib/idempotencyKey\"]`";
             return refuse(INVALID_REQUEST, cause);
@@ -320,14 +319,14 @@ impl Door {
 }
 
 /// Whether a client takes a stream.
-fn accepts_stream(headers: &HeaderMap) -> bool {
-    headers.get(http::header::ACCEPT).is_none() || takes(headers, STREAMS)
+fn accepts_stream(headers: &Fields) -> bool {
+    headers.get("accept").is_none() || takes(headers, STREAMS)
 }
 
 /// Whether a client takes what we send. One that says nothing takes anything.
-fn accepts(headers: &HeaderMap) -> bool {
+pub(super) fn accepts(headers: &Fields) -> bool {
     let json = ["application/json", "application/*"];
-    headers.get(http::header::ACCEPT).is_none() || takes(headers, STREAMS) || takes(headers, &json)
+    headers.get("accept").is_none() || takes(headers, STREAMS) || takes(headers, &json)
 }
 
 /// What a client says that takes a stream.
@@ -336,19 +335,15 @@ const STREAMS: &[&str] = &["text/event-stream", "text/*", "*/*"];
 /// What nearly every client says.
 const USUAL: &[u8] = b"application/json, text/event-stream";
 
-fn takes(headers: &HeaderMap, ours: &[&str]) -> bool {
-    if headers.get(http::header::ACCEPT).is_some_and(|it| it.as_bytes() == USUAL) {
+fn takes(headers: &Fields, ours: &[&str]) -> bool {
+    if headers.get("accept").is_some_and(|it| it == USUAL) {
         return true;
     }
-    let values = headers.get_all(http::header::ACCEPT).iter();
-    values.filter_map(|it| it.to_str().ok()).flat_map(|it| it.split(',')).any(|it| {
-        let media_type = it.split(';').next().unwrap_or_default().trim();
-        ours.iter().any(|ours| media_type.eq_ignore_ascii_case(ours))
+    let types = headers.all("accept").flat_map(|it| it.split(|it| *it == b','));
+    { types }.any(|it| {
+        let media_type = it.split(|it| *it == b';').next().unwrap_or_default().trim_ascii();
+        ours.iter().any(|ours| media_type.eq_ignore_ascii_case(ours.as_bytes()))
     })
-}
-
-pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name).and_then(|it| it.to_str().ok())
 }
 
 pub(super) fn unknown_session() -> Response<Body> {

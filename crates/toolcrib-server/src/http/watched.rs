@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
-    header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL},
+    HeaderValue, Method, Request, Response, StatusCode,
+    header::{ACCEPT, CACHE_CONTROL},
 };
 use serde_json::{Value, json};
+use toolcrib_wire::Fields;
 
 use super::{Door, body::Body, is_local, not_allowed, plain, typed};
 use crate::{
@@ -17,9 +18,9 @@ use crate::{
 
 impl Door {
     /// Whether somebody may read `/metrics` whoever it is: with a token for that, or because all may.
-    pub(super) fn may_scrape(&self, headers: &HeaderMap) -> bool {
-        let mut values = headers.get_all(AUTHORIZATION).iter();
-        let first = values.next().map(HeaderValue::as_bytes);
+    pub(super) fn may_scrape(&self, fields: &Fields) -> bool {
+        let mut values = fields.all("authorization");
+        let first = values.next();
         values.next().is_none() && self.gateway.access().lets_scrape(first)
     }
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::HeaderMap;
-use toolcrib_wire::{Id, frame::push_string, json::member};
+use toolcrib_wire::{Fields, Id, frame::push_string, json::member};
 
 use super::{Context, LONGEST};
 use crate::dispatch::{TRACE_PARENT, TRACE_STATE, replaced, trace};
@@ -27,8 +26,8 @@ pub(crate) struct Came {
 
 impl Came {
     /// Over HTTP.
-    pub(crate) fn over_http(id: &Id, headers: &HeaderMap, revision: &'static str) -> Self {
-        let text = |name: &str| headers.get(name).and_then(|it| it.to_str().ok());
+    pub(crate) fn over_http(id: &Id, headers: &Fields, revision: &'static str) -> Self {
+        let text = |name: &str| headers.text(name);
         let parent = text("traceparent").and_then(Context::read);
         let state = text("tracestate").filter(|it| parent.is_some() && it.len() <= 2 * LONGEST);
         Self {

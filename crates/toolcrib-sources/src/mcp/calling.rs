@@ -18,7 +18,7 @@ use tokio::{
 };
 use toolcrib_catalogue::{CallContext, CallError, ClientError, Json, SourceState, Visitor};
 use toolcrib_wire::{
-    Answered, Ask, Inbox, Mirrored, Peer, RequestError, json,
+    Answered, Aside, Ask, Inbox, Mirrored, Peer, RequestError, json,
     revision::{META_CAPABILITIES, META_LOG_LEVEL},
 };
 
@@ -91,6 +91,7 @@ impl Shared {
                 client: Some(client),
                 meta: &meta,
                 mirrored: wanted_in_headers(&listed, method, params),
+                aside: if context.takes_aside { Aside::Wanted } else { Aside::Unwanted },
             };
             let error = match peer.request(ask).await {
                 Ok(answered) => return self.result(answered, context).await,

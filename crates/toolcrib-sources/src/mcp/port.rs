@@ -100,7 +100,7 @@ impl Source for Connection {
         mut context: CallContext,
     ) -> BoxFuture<'a, Result<Json, CallError>> {
         Box::pin(async move {
-            if method == "tools/call" && !context.repeatable {
+            if method == "tools/call" && !context.repeatable && self.shared.config.trust_hints {
                 let name = member(params.as_bytes(), "name").map(|at| &params.as_bytes()[at]);
                 let name = name.and_then(string).unwrap_or_default();
                 context.repeatable = self.shared.is_safe(&name);

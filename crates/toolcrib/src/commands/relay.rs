@@ -15,13 +15,13 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Stdout},
+    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     net::UnixStream,
     sync::mpsc,
 };
 use toolcrib::{Claim, Data, Owner};
 use toolcrib_server::{Hello, read_line, serve_lines};
-use toolcrib_wire::{Frame, Id, RpcError, frame, json};
+use toolcrib_wire::{Frame, Id, RpcError, frame, json, standard_input, standard_output};
 
 use super::{
     Failure,
@@ -60,8 +60,8 @@ pub(crate) async fn run(
     owner: Owner,
 ) -> Result<ExitCode, Failure> {
     let mut client = Client {
-        from: lines(tokio::io::stdin(), Some(())),
-        to: tokio::io::stdout(),
+        from: lines(standard_input(), Some(())),
+        to: standard_output(),
         said: Mutex::default(),
     };
     let mut found = Found::Owner(owner);
@@ -158,7 +158,7 @@ enum Ended {
 /// The one who started us.
 struct Client {
     from: Lines,
-    to: Stdout,
+    to: Box<dyn AsyncWrite + Send + Unpin>,
     said: Mutex<Said>,
 }
 

@@ -222,8 +222,13 @@ fn quoted(out: &mut Vec<u8>, value: &str, most: usize) {
         rest = &rest[..end];
     }
     let cut = rest.len() < value.len();
+    let plain = |it: &u8| matches!(it, b' '..=b'~') & (*it != b'"') & (*it != b'\\');
+    // Nearly always all of it, which is found out quickly where nobody asks for the place.
+    if rest.as_bytes().iter().fold(true, |all, it| all & plain(it)) {
+        out.extend_from_slice(rest.as_bytes());
+        rest = "";
+    }
     while !rest.is_empty() {
-        let plain = |it: &u8| matches!(it, b' '..=b'~') && !matches!(it, b'"' | b'\\');
         let end = rest.bytes().position(|it| !plain(&it)).unwrap_or(rest.len());
         out.extend_from_slice(&rest.as_bytes()[..end]);
         rest = &rest[end..];

@@ -429,7 +429,10 @@ impl Writer {
     /// Gives every record its place.
     pub(super) fn chain(&mut self) {
         let before = self.next.seq;
-        for line in self.batch.split_inclusive(|it| *it == b'\n') {
+        let mut from = 0;
+        for end in memchr::memchr_iter(b'\n', &self.batch) {
+            let line = &self.batch[from..=end];
+            from = end + 1;
             let begin = self.tail.len();
             self.next.write(&mut self.tail);
             self.tail.extend_from_slice(line);
