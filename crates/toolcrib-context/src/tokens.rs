@@ -5,6 +5,9 @@
 //! With the feature `tiktoken` there are the tokenizers of OpenAI's models too; their vocabularies are part
 //! of the program, so they work offline, and each is unpacked when it is first used.
 
+#[cfg(feature = "tiktoken")]
+mod vocabulary;
+
 use std::{fmt, str::FromStr};
 
 /// A way to count tokens.
@@ -54,9 +57,9 @@ impl Counter {
         match self {
             Self::Heuristic => Chars::of(text).tokens(),
             #[cfg(feature = "tiktoken")]
-            Self::Cl100k => in_pieces(text, tiktoken_rs::cl100k_base_singleton()),
+            Self::Cl100k => in_pieces(text, &vocabulary::CL100K),
             #[cfg(feature = "tiktoken")]
-            Self::O200k => in_pieces(text, tiktoken_rs::o200k_base_singleton()),
+            Self::O200k => in_pieces(text, &vocabulary::O200K),
         }
     }
 }
