@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use toolcrib_catalogue::{CallContext, CallError, ClientError, Json, Listener, Visitor};
 use toolcrib_wire::{
     Era, Revision, RpcError,
-    frame::{INTERNAL_ERROR, METHOD_NOT_FOUND, push_string},
+    frame::{INTERNAL_ERROR, METHOD_NOT_FOUND, push_name},
     json::{Rare, member, string},
     misspelt,
     modern::unfinished,
@@ -353,7 +353,7 @@ pub(crate) fn usable(result: Json, era: Era) -> Result<Bytes, CallError> {
 pub(crate) fn replaced(params: &Bytes, at: &Range<usize>, text: &str) -> Bytes {
     let mut whole = Vec::with_capacity(params.len() + text.len() + 2);
     whole.extend_from_slice(&params[..at.start]);
-    push_string(&mut whole, text);
+    push_name(&mut whole, text);
     whole.extend_from_slice(&params[at.end..]);
     whole.into()
 }

@@ -278,13 +278,24 @@ fn message(id: Option<&Id>, method: &str, params: Option<&[u8]>) -> Bytes {
         text.push(b',');
     }
     text.extend_from_slice(br#""method":"#);
-    push_string(&mut text, method);
+    push_name(&mut text, method);
     if let Some(params) = params {
         text.extend_from_slice(br#","params":"#);
         text.extend_from_slice(params);
     }
     text.push(b'}');
     text.into()
+}
+
+/// Appends a name as JSON: nearly always letters, of which none has to be written otherwise.
+pub fn push_name(text: &mut Vec<u8>, name: &str) {
+    if name.bytes().all(|it| matches!(it, b' '..=b'~') && !matches!(it, b'"' | b'\\')) {
+        text.push(b'"');
+        text.extend_from_slice(name.as_bytes());
+        text.push(b'"');
+    } else {
+        push_string(text, name);
+    }
 }
 
 /// Appends `value` as JSON. Strings and our own structs cannot fail to serialise.
@@ -325,6 +336,16 @@ mod tests {
             },
         };
         assert_eq!(shown, expected, "{text}");
+    }
+
+    #[test]
+    fn a_name_is_written_as_any_string() {
+        for name in ["", "tools/call", "a\"b", "a\\", "é\n\u{7f}", " ~"] {
+            let [mut short, mut long] = [const { Vec::new() }; 2];
+            push_name(&mut short, name);
+            push_string(&mut long, name);
+            assert_eq!(short, long, "{name:?}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod walk;
 use std::{borrow::Cow, fmt, ops::Range};
 
 pub use self::walk::{Rare, member, pick, string};
-pub(crate) use self::walk::{Walk, Written, skip_space, skip_string, skip_value};
+pub(crate) use self::walk::{Walk, skip_space, skip_string, skip_value};
 
 /// How deep arrays and objects may be nested.
 pub const MAX_DEPTH: u32 = 127;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::{
     frame::push_string,
-    json::{self, Walk, Written},
+    json::{self, Walk},
 };
 
 /// A revision of the protocol that we speak.
@@ -128,9 +128,13 @@ pub fn with_meta<'a>(params: Option<&'a [u8]>, extra: &[(&str, Bytes)]) -> Cow<'
     let old = json::member(params, "_meta");
     let old_meta = old.clone().map(|range| &params[range]).filter(|it| it.first() == Some(&b'{'));
     let old_meta = old_meta.unwrap_or(b"{}");
-    let known: Vec<Written<'_>> = Walk::new(old_meta).map(|(key, _)| key).collect();
-    let is_missing = |key: &str| !known.iter().any(|it| it.says(key));
-    if !extra.iter().any(|(key, _)| is_missing(key)) {
+    let is_missing = |key: &str| !Walk::new(old_meta).any(|(it, _)| it.says(key));
+    // Nearly always all are there, in this order, and are found on one way.
+    let mut wanted = extra.iter().peekable();
+    for (key, _) in Walk::new(old_meta) {
+        wanted.next_if(|(it, _)| key.says(it));
+    }
+    if wanted.all(|(key, _)| !is_missing(key)) {
         return Cow::Borrowed(params);
     }
     let mut meta = Vec::with_capacity(old_meta.len() + 256);

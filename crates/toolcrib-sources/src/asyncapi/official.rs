@@ -8,9 +8,13 @@ use jsonschema::{
     ValidationError, Validator,
     error::{TypeKind, ValidationErrorKind},
 };
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use serde_json::Value;
 
 use super::references::shorten;
+
+/// More than a schema is.
+const LARGEST: usize = 1 << 20;
 
 /// How many faults of one document are told.
 const TOLD: usize = 5;
@@ -38,12 +42,14 @@ impl Version {
     fn validator(self) -> Option<&'static Validator> {
         static V3_0: OnceLock<Option<Validator>> = OnceLock::new();
         static V3_1: OnceLock<Option<Validator>> = OnceLock::new();
-        let (place, text) = match self {
-            Self::V3_0 => (&V3_0, include_str!("../../../../vendor/asyncapi/3.0.0.json")),
-            Self::V3_1 => (&V3_1, include_str!("../../../../vendor/asyncapi/3.1.0.json")),
+        // Packed by `build.rs`.
+        let (place, packed): (_, &[u8]) = match self {
+            Self::V3_0 => (&V3_0, include_bytes!(concat!(env!("OUT_DIR"), "/3.0.0.json"))),
+            Self::V3_1 => (&V3_1, include_bytes!(concat!(env!("OUT_DIR"), "/3.1.0.json"))),
         };
         let compiled = place.get_or_init(|| {
-            let schema: Value = serde_json::from_str(text).ok()?;
+            let text = decompress_to_vec_zlib_with_limit(packed, LARGEST).ok()?;
+            let schema: Value = serde_json::from_slice(&text).ok()?;
             jsonschema::options().build(&schema).ok()
         });
         compiled.as_ref()
