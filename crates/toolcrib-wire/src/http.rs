@@ -256,10 +256,15 @@ pub(crate) enum Asides {
 }
 
 impl Asides {
-    fn are_wanted(&self) -> bool {
+    /// How large an event is of which parts are put aside; `most` is how large one may be that is kept.
+    fn from(&self, spool: &Spool, most: usize) -> usize {
         match self {
-            Self::Of(aside) => *aside == Aside::Wanted,
-            Self::All(board) => board.wants_aside(),
+            Self::Of(Aside::Wanted) => spool.from,
+            // It is refused, and with it only the request that this stream is of.
+            Self::Of(Aside::Unwanted) => usize::MAX,
+            Self::All(board) if board.wants_aside() => spool.from,
+            // Others would go with the stream, so it is brought to its end.
+            Self::All(_) => most,
         }
     }
 }
@@ -282,10 +287,8 @@ impl Events {
     pub(crate) async fn next(&mut self) -> Result<Option<(sse::Event, Message)>, RequestError> {
         let malformed = |error: sse::TooLarge| RequestError::Malformed { cause: error.to_string() };
         loop {
-            // What nobody wants put aside is, where it is too large to be kept: then it alone is refused.
-            let wanted = self.asides.are_wanted();
-            let from = |spool: &Spool, most: usize| if wanted { spool.from } else { most };
-            let large = self.spool.as_ref().map_or(usize::MAX, |(spool, most)| from(spool, *most));
+            let spool = self.spool.as_ref();
+            let large = spool.map_or(usize::MAX, |(spool, most)| self.asides.from(spool, *most));
             match self.reader.next_part(large).map_err(malformed)? {
                 Some(sse::Part::Event(event)) => {
                     let message = match self.sifting.take() {

@@ -192,3 +192,97 @@ impl fmt::Debug for Body {
         f.debug_struct("Body").field("framing", &self.framing).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use hyper_rustls::HttpsConnectorBuilder;
+    use rustls::{ClientConfig, RootCertStore};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    fn pool() -> Pool {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        Pool::new(connector.enable_http1().build())
+    }
+
+    /// A server that gives each request of a connection one of these answers, and then closes it. Returns its address,
+    /// and how many connections it has had.
+    async fn server(answers: &'static [&'static str]) -> (Uri, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
+        let serving = async move {
+            loop {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                counted.fetch_add(1, Ordering::Relaxed);
+                for answer in answers {
+                    socket.read_exact(&mut [0; 3]).await.ok();
+                    socket.write_all(answer.as_bytes()).await.ok();
+                }
+            }
+        };
+        #[expect(clippy::disallowed_methods, reason = "it ends with the test")]
+        tokio::spawn(serving);
+        (uri, count)
+    }
+
+    async fn ask(pool: &Pool, uri: &Uri) -> Response {
+        pool.request(uri, b"ask".to_vec(), b"").await.unwrap()
+    }
+
+    const WHOLE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    const STREAM: &str =
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+
+    #[tokio::test]
+    async fn a_connection_is_used_again_once_its_answer_is_read() {
+        let (uri, count) = server(&[WHOLE, WHOLE, WHOLE]).await;
+        let pool = pool();
+        for _ in 0..3 {
+            assert_eq!(ask(&pool, &uri).await.body.exactly(2).await.unwrap(), "ok");
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_left_of_a_stream_is_passed_over_and_what_is_dropped_is_closed() {
+        let (uri, count) = server(&[STREAM, STREAM, STREAM]).await;
+        let pool = pool();
+        for _ in 0..2 {
+            let mut response = ask(&pool, &uri).await;
+            assert_eq!(response.body.piece().await.unwrap().unwrap(), "ok");
+            response.body.leave();
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+        drop(ask(&pool, &uri).await);
+        assert_eq!(pool.idle.lock().len(), 0, "whoever did not wait is heard to be gone");
+    }
+
+    /// The server closes after each answer: the next request needs a connection of its own, and gets one.
+    #[tokio::test]
+    async fn a_connection_that_has_gone_is_not_used() {
+        let (uri, count) = server(&[WHOLE]).await;
+        let pool = pool();
+        for at in 1..=5 {
+            assert_eq!(ask(&pool, &uri).await.body.exactly(2).await.unwrap(), "ok");
+            // Until the end has come.
+            while pool.idle.lock().back_mut().is_some_and(|it| it.line.is_quiet()) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            assert_eq!(count.load(Ordering::Relaxed), at);
+        }
+    }
+}

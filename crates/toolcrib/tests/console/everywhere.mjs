@@ -1,6 +1,6 @@
 // Every page in both colours, on a wide and on a narrow screen: what axe finds, and that nothing sticks out.
 
-import { accessible, address, equal, given, holds, open, run } from './browser.mjs';
+import { accessible, address, equal, given, holds, open, run, soon } from './browser.mjs';
 
 await run(async ({ page, said }) => {
   const [{ call }] = (await (await fetch(`${address}/api/calls`)).json()).calls;
@@ -11,7 +11,13 @@ await run(async ({ page, said }) => {
   ];
   for (const theme of ['light', 'dark']) {
     await open(page);
-    await page.evaluate((it) => localStorage.setItem('toolcrib-theme', it), theme);
+    // A page that has just come up notes its own colours, perhaps after us.
+    await soon('the colours', async () => {
+      await page.evaluate((it) => localStorage.setItem('toolcrib-theme', it), theme);
+      await page.reload();
+      await page.getByText(`Colours: ${theme}`).waitFor({ timeout: 2_000 }).catch(() => {});
+      return (await page.evaluate(() => document.documentElement.dataset.theme)) === theme;
+    });
     for (const [width, height] of [[1280, 800], [380, 700]]) {
       await page.setViewportSize({ width, height });
       for (const [hash, sign] of pages) {
