@@ -15,7 +15,10 @@ use std::{
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
+    runtime::Handle,
+};
 
 use self::chunks::{Chunks, Step};
 use crate::Fields;
@@ -236,9 +239,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
 }
 
 /// Lets everybody run who can, once. What all of them have to write is then written in one go, so that whoever reads it
-/// is woken once and not for each: at 64 connections, waking others was a sixth of what a call cost.
+/// is woken once and not for each: at 64 connections, waking others was a sixth of what a call cost. Only where one
+/// thread does all the work: of several, each that gives way would wake another to help.
 pub async fn after_others() {
-    let mut yielded = false;
+    let alone = Handle::try_current().is_ok_and(|it| it.metrics().num_workers() == 1);
+    let mut yielded = !alone;
     poll_fn(|context| {
         if std::mem::replace(&mut yielded, true) {
             return Poll::Ready(());
