@@ -172,7 +172,7 @@ impl Door {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Some(stream) = self.talk_in_lane(stream, peer).await else { return };
+        let Some((before, stream)) = self.talk_in_lane(stream, peer).await else { return };
         let this = Arc::clone(self);
         let service = service_fn(move |request| {
             let this = Arc::clone(&this);
@@ -183,13 +183,13 @@ impl Door {
             .header_read_timeout(HEAD_TIMEOUT)
             .max_buf_size(MAX_HEAD)
             .max_header_size(MAX_HEAD)
-            .serve_connection(TokioIo::new(Strict::new(stream)), service);
+            .serve_connection(TokioIo::new(Strict::new(before, stream)), service);
         // How a connection ended is its client's business.
         Steady::new(watcher.watch(connection)).await.ok();
     }
 
     /// Answers plain messages, until something else comes: then the connection is returned, for hyper.
-    async fn talk_in_lane<S>(self: &Arc<Self>, stream: S, peer: IpAddr) -> Option<lane::Rewound<S>>
+    async fn talk_in_lane<S>(self: &Arc<Self>, stream: S, peer: IpAddr) -> Option<(Bytes, S)>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {

@@ -17,7 +17,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::{Response, StatusCode};
 use hyper::body::Body as _;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     time::{Instant, Sleep},
 };
 use tokio_util::sync::WaitForCancellationFuture;
@@ -198,8 +198,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Lane<S> {
     }
 
     /// Everything that was read and not taken, and the connection.
-    pub(super) fn into_rest(self) -> Rewound<S> {
-        Rewound { before: self.got.freeze(), stream: self.stream }
+    pub(super) fn into_rest(self) -> (Bytes, S) {
+        (self.got.freeze(), self.stream)
     }
 
     fn begin(&mut self, head: &mut Vec<u8>, status: StatusCode) {
@@ -373,58 +373,6 @@ impl Date {
             (self.second, self.text) = (second, httpdate::fmt_http_date(now));
         }
         &self.text
-    }
-}
-
-/// A stream of which some was read already, and is to be read again.
-#[derive(Debug)]
-pub(super) struct Rewound<S> {
-    before: Bytes,
-    stream: S,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.before.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(context, buffer);
-        }
-        let size = self.before.len().min(buffer.remaining());
-        buffer.put_slice(&self.before.split_to(size));
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

@@ -11,6 +11,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// More than hyper takes for a head or for the size of a chunk.
@@ -22,6 +23,8 @@ const SPOILT: &[u8] = b"\0";
 /// A stream of requests.
 #[derive(Debug)]
 pub(super) struct Strict<S> {
+    /// What was read of it already, and is to be read again.
+    before: Bytes,
     stream: S,
     framing: Framing,
     refused: bool,
@@ -49,8 +52,8 @@ enum Place {
 }
 
 impl<S> Strict<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self { stream, framing: Framing::default(), refused: false }
+    pub(super) fn new(before: Bytes, stream: S) -> Self {
+        Self { before, stream, framing: Framing::default(), refused: false }
     }
 }
 
@@ -147,10 +150,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for Strict<S> {
                 return Poll::Ready(Ok(()));
             }
         }
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
-        if let Err(at) = this.framing.take(&buffer.filled()[before..]) {
-            buffer.set_filled(before + at);
+        let filled = buffer.filled().len();
+        if this.before.is_empty() {
+            ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
+        } else {
+            let size = this.before.len().min(buffer.remaining());
+            buffer.put_slice(&this.before.split_to(size));
+        }
+        if let Err(at) = this.framing.take(&buffer.filled()[filled..]) {
+            buffer.set_filled(filled + at);
             buffer.put_slice(SPOILT);
             this.refused = true;
         }

@@ -29,8 +29,9 @@ fn check(text: &str, expected: &str) {
                         Next::Other => break,
                     }
                 }
-                let mut rest = Vec::new();
-                lane.into_rest().read_to_end(&mut rest).await.unwrap();
+                let (before, mut stream) = lane.into_rest();
+                let mut rest = before.to_vec();
+                stream.read_to_end(&mut rest).await.unwrap();
                 format!("{found}other {:?}", String::from_utf8_lossy(&rest))
             };
             let sending = async {
