@@ -16,7 +16,7 @@ use serde_json::json;
 use toolcrib_catalogue::{Blame, CallContext, CallError, ClientError, Entry, Json, Visitor};
 use toolcrib_wire::{
     Era, RpcError,
-    json::{member, pick, string},
+    json::{member, string},
 };
 
 use crate::{
@@ -79,8 +79,7 @@ async fn begun(
     telling: &mut Telling,
 ) -> Result<Bytes, RpcError> {
     let params = asked.params.clone().unwrap_or_else(|| Bytes::from_static(b"{}"));
-    exact(&params)?;
-    let [name, arguments] = pick(&params, ["name", "arguments"]);
+    let [name, arguments, ..] = exact(&params)?;
     let name = name.ok_or_else(|| invalid("`name` is required"))?;
     let name = string(&params[name]).ok_or_else(|| invalid("`name` must be a string"))?;
     let name = name.into_owned();

@@ -18,9 +18,9 @@ use toolcrib_wire::{
     Era, Revision, RpcError,
     frame::{INTERNAL_ERROR, METHOD_NOT_FOUND, push_name},
     json::{Rare, member, string},
-    misspelt,
     modern::unfinished,
     revision::META_SERVER,
+    spelt,
 };
 
 use crate::{
@@ -365,15 +365,11 @@ pub(crate) fn trace(params: &[u8]) -> Vec<(&'static str, String)> {
     keys.into_iter().filter_map(|(key, rare)| Some((key, text(rare)?.into_owned()))).collect()
 }
 
-/// Refuses params of which a server that reads keys carelessly would understand something else.
-pub(crate) fn exact(params: &[u8]) -> Result<(), RpcError> {
-    const KEYS: [&str; 6] = ["name", "arguments", "_meta", "uri", "ref", "argument"];
-    match misspelt(params, &KEYS) {
-        None => Ok(()),
-        Some(key) => {
-            Err(invalid(format!("`{}` is no key here: write it small", key.escape_debug())))
-        }
-    }
+/// Where `name`, `arguments` and other params stand. Refuses those of which a server that reads keys carelessly would
+/// understand something else.
+pub(crate) fn exact(params: &[u8]) -> Result<[Option<Range<usize>>; 6], RpcError> {
+    let found = spelt(params, ["name", "arguments", "_meta", "uri", "ref", "argument"]);
+    found.map_err(|key| invalid(format!("`{}` is no key here: write it small", key.escape_debug())))
 }
 
 /// A string among the params, and where it stands.

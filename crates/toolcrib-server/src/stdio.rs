@@ -4,6 +4,7 @@
 //! answers go out on a stream, in whatever order they are ready.
 
 use std::{
+    pin::pin,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -273,6 +274,10 @@ impl Conversation {
     }
 
     async fn say(&self, text: Bytes) {
+        // Nearly always there is room.
+        if self.out.has_room(text.len()) && self.out.try_send(text.clone()).is_ok() {
+            return;
+        }
         let sent = self.out.send(text);
         tokio::pin!(sent);
         let Some(written) = &self.written else {
@@ -364,13 +369,17 @@ pub async fn serve_lines(
     let conversation = Conversation::new(Arc::clone(gateway), caller, out, Some(written));
     let ended = conversation.ended.clone();
     let mut input = BufReader::new(input);
+    let mut over = pin!(async {
+        tokio::select! {
+            () = gateway.stop.cancelled() => {}
+            () = ended.cancelled() => {}
+        }
+    });
     loop {
         let mut line = Vec::new();
-        let read = read_line(&mut input, &mut line);
         let read = tokio::select! {
-            read = read => read,
-            () = gateway.stop.cancelled() => break,
-            () = ended.cancelled() => break,
+            read = read_line(&mut input, &mut line) => read,
+            () = &mut over => break,
         };
         match read {
             Ok(0) | Err(_) => break,
@@ -379,8 +388,7 @@ pub async fn serve_lines(
                 let line = line.into();
                 tokio::select! {
                     () = conversation.take(&line) => {}
-                    () = gateway.stop.cancelled() => break,
-                    () = ended.cancelled() => break,
+                    () = &mut over => break,
                 }
             }
         }
@@ -407,7 +415,7 @@ pub async fn read_line(
         if buffer.is_empty() {
             return Ok(total);
         }
-        let end = buffer.iter().position(|&b| b == b'\n').map(|at| at + 1);
+        let end = memchr::memchr(b'\n', buffer).map(|at| at + 1);
         let taken = end.unwrap_or(buffer.len());
         if line.len() <= MAX_LINE {
             line.extend_from_slice(&buffer[..taken]);

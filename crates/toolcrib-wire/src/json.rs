@@ -9,8 +9,8 @@ mod walk;
 
 use std::{borrow::Cow, fmt, ops::Range};
 
+pub(crate) use self::walk::Walk;
 pub use self::walk::{Rare, member, pick, string};
-pub(crate) use self::walk::{Walk, skip_space, skip_string, skip_value};
 
 /// How deep arrays and objects may be nested.
 pub const MAX_DEPTH: u32 = 127;

@@ -42,7 +42,7 @@ pub use line::after_others;
 pub use mirror::{Mirrored, mirrored};
 pub use reaper::Reaper;
 pub use revision::{Era, Identity, Revision};
-pub use spelling::misspelt;
+pub use spelling::spelt;
 pub use spool::{Field, Place, Spool, Spooled, SpooledPart};
 pub use standard::{standard_input, standard_output};
 pub use stdio::ServerCommand;

@@ -4,39 +4,38 @@
 //! does, by Unicode's simple folding, in which no other letters become ASCII). What we checked under a key must
 //! not be overruled, at a server that reads so, by what stands beside it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
-use crate::json::{skip_space, skip_string, skip_value, unescape};
+use crate::json::Walk;
 
-/// The first key of a scanned object that is not one of `keys`, and that a careless reader takes for one.
+/// Where the values of several members of a scanned object stand; or the first of its keys that is not one of `keys`,
+/// and that a careless reader takes for one.
 ///
 /// ```
-/// use toolcrib_wire::misspelt;
+/// use toolcrib_wire::spelt;
 ///
-/// let text = br#"{"name":"a","Name":"b"}"#;
-/// assert_eq!(misspelt(text, &["name"]).as_deref(), Some("Name"));
-/// assert_eq!(misspelt(br#"{"name":"a","names":1}"#, &["name"]), None);
+/// assert_eq!(spelt(br#"{"name":"a","Name":"b"}"#, ["name"]).unwrap_err(), "Name");
+/// assert_eq!(spelt(br#"{"name":"a","names":1}"#, ["name"]), Ok([Some(8..11)]));
 /// ```
-pub fn misspelt<'a>(text: &'a [u8], keys: &[&str]) -> Option<Cow<'a, str>> {
-    let mut at = skip_space(text, 0);
-    if text.get(at) != Some(&b'{') {
-        return None;
-    }
-    at = skip_space(text, at + 1);
-    while text.get(at) == Some(&b'"') {
-        let end = skip_string(text, at);
-        let inside = text.get(at + 1..end - 1)?;
-        let plain = inside.is_ascii() && !inside.contains(&b'\\');
-        // Nearly all keys are plain, and are not copied.
-        let key = if plain { String::from_utf8_lossy(inside) } else { unescape(inside) };
-        let alike = if plain { is_alike(&key, keys) } else { is_alike(&folded(&key), keys) };
-        if alike && !keys.contains(&&*key) {
-            return Some(key);
+pub fn spelt<'a, const N: usize>(
+    text: &'a [u8],
+    keys: [&str; N],
+) -> Result<[Option<Range<usize>>; N], Cow<'a, str>> {
+    let mut found = [const { None }; N];
+    for (written, at) in Walk::new(text) {
+        if let Some(place) = keys.iter().position(|key| written.says(key)) {
+            found[place] = Some(at);
+            continue;
         }
-        let begin = skip_space(text, skip_space(text, end) + 1);
-        at = skip_space(text, skip_space(text, skip_value(text, begin)) + 1);
+        let key = written.text();
+        // Nearly all keys are plain, and are not copied.
+        let alike =
+            if key.is_ascii() { is_alike(&key, &keys) } else { is_alike(&folded(&key), &keys) };
+        if alike {
+            return Err(key);
+        }
     }
-    None
+    Ok(found)
 }
 
 fn is_alike(key: &str, keys: &[&str]) -> bool {
@@ -58,8 +57,8 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Option<&str>) {
-        let found = misspelt(text.as_bytes(), &["name", "arguments", "task"]);
-        assert_eq!(found.as_deref(), expected, "{text}");
+        let found = spelt(text.as_bytes(), ["name", "arguments", "task"]);
+        assert_eq!(found.err().as_deref(), expected, "{text}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Nothing is checked again: strings are stepped over, brackets are counted, and nothing is built. A request is
 //! looked into a dozen times on its way.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
 use memchr::memmem;
 
@@ -37,7 +37,11 @@ pub(crate) struct Written<'a> {
     escaped: bool,
 }
 
-impl Written<'_> {
+impl<'a> Written<'a> {
+    pub(crate) fn text(&self) -> Cow<'a, str> {
+        unescape(self.inside)
+    }
+
     pub(crate) fn says(&self, key: &str) -> bool {
         self.inside == key.as_bytes() || (self.escaped && unescape(self.inside) == key)
     }
@@ -107,11 +111,16 @@ impl Rare {
         Some(meta.start + at.start..meta.start + at.end)
     }
 
-    /// Whether the key, or one that has it in it, stands nowhere: it can only be written otherwise with a backslash.
+    /// Whether the key, or one that has it in it, stands nowhere. It can be written otherwise, but only with escapes
+    /// that few texts have; those for quotes and line ends are in nearly all.
     pub fn is_absent(&self, text: &[u8]) -> bool {
-        self.finder.find(text).is_none() && memchr::memchr(b'\\', text).is_none()
+        self.finder.find(text).is_none() && ESCAPES.iter().all(|it| it.find(text).is_none())
     }
 }
+
+/// How letters, and the slash, may be written otherwise.
+static ESCAPES: LazyLock<[memmem::Finder<'static>; 2]> =
+    LazyLock::new(|| [r"\u", r"\/"].map(memmem::Finder::new));
 
 /// What a string of a scanned text says.
 pub fn string(value: &[u8]) -> Option<Cow<'_, str>> {
@@ -133,13 +142,18 @@ const SHORT: usize = 32;
 /// The place after the string that begins here.
 pub(crate) fn skip_string(text: &[u8], begin: usize) -> usize {
     let mut at = begin + 1;
-    // Most are short.
-    at += plain(text.get(at..text.len().min(at + SHORT)).unwrap_or_default());
-    if text.get(at) == Some(&b'"') {
-        return at + 1;
-    }
     loop {
+        // Most are short, or have quotes and line ends in them.
+        at += plain(text.get(at..text.len().min(at + SHORT)).unwrap_or_default());
         let rest = text.get(at..).unwrap_or_default();
+        match rest.first() {
+            Some(b'"') => return at + 1,
+            Some(b'\\') => {
+                at += 2;
+                continue;
+            }
+            _ => {}
+        }
         match memchr::memchr2(b'"', b'\\', rest) {
             None => return text.len().max(begin + 2),
             Some(found) if rest[found] == b'"' => return at + found + 1,
@@ -204,6 +218,9 @@ mod tests {
         assert_eq!(found(r#"{"_meta":{"p\u0072ogressToken":"x"}}"#), Some(r#""x""#));
         assert_eq!(found(r#"{"arguments":{"progressToken":7},"_meta":{}}"#), None);
         assert_eq!(found(r#"{"progressToken":7}"#), None);
+        let ours = Rare::new("toolcrib/");
+        assert!(ours.is_absent(br#"{"a":"\"quoted\"\n\\"}"#));
+        assert!(!ours.is_absent(br#"{"toolcrib\/a":1}"#));
         assert_eq!(token.member(br#"{"progressToken":7}"#), Some(17..18));
     }
 
