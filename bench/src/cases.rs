@@ -21,6 +21,8 @@ pub(crate) enum Who {
     ToolcribToPipe,
     /// Nobody: straight to the server on a pipe.
     Pipe,
+    /// On a pipe, bytes to a server on a pipe and back.
+    Forwarder,
     /// On a pipe, with a server on a pipe.
     ToolcribPipe,
     McpProxy,
@@ -79,6 +81,7 @@ impl Who {
             Self::ToolcribOff => "toolcrib, all off",
             Self::ToolcribToPipe => "toolcrib to stdio",
             Self::Pipe => "direct, stdio",
+            Self::Forwarder => "bare forwarder, stdio",
             Self::ToolcribPipe => "toolcrib, stdio",
             Self::McpProxy => "mcp-proxy (crate)",
             Self::McpProxyToPipe => "mcp-proxy (crate) to stdio",
@@ -99,6 +102,7 @@ impl Who {
             | Self::ToolcribOff
             | Self::ToolcribToPipe
             | Self::Pipe
+            | Self::Forwarder
             | Self::ToolcribPipe => false,
             Self::McpProxy
             | Self::McpProxyToPipe
@@ -157,7 +161,7 @@ fn pipes() -> [Case; 3] {
     ];
     let one = call("stdio-1", "tools/call, HTTP to stdio, 1 connection", &ways, 1).not_quick();
     let many = call("stdio-64", "tools/call, HTTP to stdio, 64 connections", &ways, 64);
-    let pipe = [Who::Pipe, Who::ToolcribPipe];
+    let pipe = [Who::Pipe, Who::Forwarder, Who::ToolcribPipe];
     let pipe = call("pipe", "tools/call, stdio to stdio, 1 client", &pipe, 1);
     [one.by(Who::Toolcrib), many.by(Who::Toolcrib), pipe.by(Who::Pipe)]
 }

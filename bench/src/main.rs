@@ -21,6 +21,7 @@ mod rounds;
 mod once;
 mod histogram;
 mod figures;
+mod forward;
 mod goals;
 mod table;
 mod growth;
@@ -82,12 +83,16 @@ enum Role {
     /// An MCP server on standard input and output.
     #[command(name = stdio::WORD, hide = true)]
     StdioServer,
+    /// Bytes to such a server and back.
+    #[command(name = forward::WORD, hide = true)]
+    Forward,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match args.role {
         Some(Role::StdioServer) => serve_stdio().map(|()| String::new()),
+        Some(Role::Forward) => forward::run().map(|()| String::new()),
         None => run(&args),
     };
     match done {

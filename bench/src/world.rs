@@ -9,6 +9,7 @@ use crate::{
     cases::{Contender, Who},
     connection::Connection,
     failure::Failure,
+    forward,
     gateways::{
         Door, Programs, Way, contextforge, fastmcp, mcp_proxy, nginx, npm_proxy,
         toolcrib::{self, Care},
@@ -80,8 +81,9 @@ impl World {
                     toolcrib::serve(&programs.toolcrib, "to-pipe", &servers, Care::All)?;
                 Ok(toolcrib::way(address, tools, Care::All).of(process))
             }
-            Who::Pipe => {
-                let args = vec![stdio::WORD.to_owned()];
+            Who::Pipe | Who::Forwarder => {
+                let word = if who == Who::Pipe { stdio::WORD } else { forward::WORD };
+                let args = vec![word.to_owned()];
                 let program = Program { path: programs.itself.clone(), args };
                 Ok(Way { door: Door::Pipe(program), ..Way::http(upstream, path, tools) })
             }

@@ -41,7 +41,8 @@ use hyper_util::{
 use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
+    runtime::Handle,
 };
 use toolcrib_wire::Fields;
 
@@ -77,11 +78,14 @@ pub struct HttpSettings {
     pub max_body: usize,
     /// Whether TLS is spoken, and with what.
     pub tls: Option<Tls>,
+    /// Runtimes that serve connections too, in turns with the one that accepts them. A connection stays where it is
+    /// put; what is begun by its calls may stay there as well, so they have to outlive the gateway.
+    pub hands: Vec<Handle>,
 }
 
 impl Default for HttpSettings {
     fn default() -> Self {
-        Self { hosts: Vec::new(), max_body: 4 * 1024 * 1024, tls: None }
+        Self { hosts: Vec::new(), max_body: 4 * 1024 * 1024, tls: None, hands: Vec::new() }
     }
 }
 
@@ -128,6 +132,7 @@ impl Door {
     pub async fn serve(self: &Arc<Self>, listener: TcpListener) {
         let graceful = GracefulShutdown::new();
         let mut sweep = tokio::time::interval(Duration::from_secs(5));
+        let mut turns = self.turns();
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -149,21 +154,36 @@ impl Door {
             // Without this an answer that is a stream waits 40 ms for an acknowledgement.
             socket.set_nodelay(true).ok();
             let (this, watcher) = (Arc::clone(self), graceful.watcher());
-            self.gateway.tasks.spawn(async move {
-                let socket = Patient::new(socket);
-                let Some(acceptor) = this.settings.tls.as_ref().map(Tls::acceptor) else {
-                    this.talk(socket, peer, watcher).await;
-                    return;
-                };
-                let shaken = tokio::time::timeout(HEAD_TIMEOUT, acceptor.accept(socket)).await;
-                if let Ok(Ok(stream)) = shaken {
-                    this.talk(stream, peer, watcher).await;
-                }
-            });
+            let (Some(hand), Ok(socket)) = (turns.next(), socket.into_std()) else { continue };
+            let admitted = async move {
+                // A socket belongs to the runtime that it is made in.
+                let Ok(socket) = TcpStream::from_std(socket) else { return };
+                this.admit(socket, peer, watcher).await;
+            };
+            self.gateway.tasks.spawn_on(admitted, &hand);
         }
         drop(listener);
         if tokio::time::timeout(DRAIN, graceful.shutdown()).await.is_err() {
             tracing::warn!("some calls did not end in time");
+        }
+    }
+
+    /// Who serves the next connection, without end: each thread of the runtime we are in, and each hand.
+    fn turns(&self) -> impl Iterator<Item = Handle> {
+        let own = Handle::current();
+        let threads = own.metrics().num_workers();
+        std::iter::repeat_n(own, threads).chain(self.settings.hands.iter().cloned()).cycle()
+    }
+
+    /// Shakes hands with a client, where TLS is spoken, and answers its requests.
+    async fn admit(self: Arc<Self>, socket: TcpStream, peer: IpAddr, watcher: Watcher) {
+        let socket = Patient::new(socket);
+        let Some(acceptor) = self.settings.tls.as_ref().map(Tls::acceptor) else {
+            return self.talk(socket, peer, watcher).await;
+        };
+        let shaken = tokio::time::timeout(HEAD_TIMEOUT, acceptor.accept(socket)).await;
+        if let Ok(Ok(stream)) = shaken {
+            self.talk(stream, peer, watcher).await;
         }
     }
 

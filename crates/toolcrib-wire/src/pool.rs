@@ -16,7 +16,10 @@ use http::{StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
 use parking_lot::Mutex;
-use tokio::net::TcpStream;
+use tokio::{
+    net::TcpStream,
+    runtime::{Handle, Id},
+};
 use tower_service::Service;
 
 use crate::{
@@ -35,14 +38,22 @@ const SMALL: usize = 16 * 1024;
 
 /// In a box: what encrypts is large, and a call hands its connection on a few times.
 type Held = Box<Line<TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>>>;
-type Home = Arc<Mutex<VecDeque<Idle>>>;
+/// One for each runtime that has sent something: there are as many as the gateway has hands, and one.
+type Homes = Arc<Mutex<Vec<Home>>>;
 
 /// The connections to one server.
 #[derive(Clone)]
 pub(crate) struct Pool {
     connector: HttpsConnector<HttpConnector>,
+    homes: Homes,
+}
+
+/// Where the connections of one runtime wait. A socket wakes the runtime that opened it; whoever used it on another
+/// would be woken from thread to thread.
+struct Home {
+    runtime: Id,
     /// The one used last stands last, and is taken first.
-    idle: Home,
+    idle: VecDeque<Idle>,
 }
 
 /// A connection that nobody uses, and what was left of its last answer.
@@ -71,7 +82,7 @@ pub(crate) enum Failed {
 
 impl Pool {
     pub(crate) fn new(connector: HttpsConnector<HttpConnector>) -> Self {
-        Self { connector, idle: Home::default() }
+        Self { connector, homes: Homes::default() }
     }
 
     /// Sends a request, whose head ends with an empty line. One that was not even written, since its connection had
@@ -86,17 +97,18 @@ impl Pool {
         if rest.len() <= SMALL {
             first.extend_from_slice(std::mem::take(&mut rest));
         }
+        let runtime = Handle::current().id();
         loop {
-            let (mut line, used) = match self.take() {
+            let (mut line, used) = match self.take(runtime) {
                 Some(line) => (line, true),
                 // Rare, and large: not a part of what every call carries along.
                 None => (Box::pin(self.open(to)).await?, false),
             };
             match line.ask(&first, rest).await {
                 Ok(head) => {
-                    let home = Arc::clone(&self.idle);
-                    let body =
-                        Body { framing: head.framing, stays: head.stays, line: Some(line), home };
+                    let (homes, line) = (Arc::clone(&self.homes), Some(line));
+                    let (framing, stays) = (head.framing, head.stays);
+                    let body = Body { framing, stays, line, runtime, homes };
                     return Ok(Response { status: head.status, fields: head.fields, body });
                 }
                 Err(SendError::Unsent(_)) if used => {}
@@ -109,14 +121,17 @@ impl Pool {
 
     /// Closes what nobody has used for long.
     pub(crate) fn sweep(&self) {
-        let mut idle = self.idle.lock();
-        let old = idle.iter().take_while(|it| IDLE <= it.since.elapsed()).count();
-        idle.drain(..old);
+        for Home { idle, .. } in self.homes.lock().iter_mut() {
+            let old = idle.iter().take_while(|it| IDLE <= it.since.elapsed()).count();
+            idle.drain(..old);
+        }
     }
 
-    fn take(&self) -> Option<Held> {
+    fn take(&self, runtime: Id) -> Option<Held> {
         loop {
-            let Idle { mut line, mut left, since } = self.idle.lock().pop_back()?;
+            let idle =
+                self.homes.lock().iter_mut().find(|it| it.runtime == runtime)?.idle.pop_back();
+            let Idle { mut line, mut left, since } = idle?;
             if since.elapsed() < IDLE && line.has_ended(&mut left) && line.is_quiet() {
                 return Some(line);
             }
@@ -131,7 +146,8 @@ impl Pool {
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool").field("idle", &self.idle.lock().len()).finish_non_exhaustive()
+        let idle: usize = self.homes.lock().iter().map(|it| it.idle.len()).sum();
+        f.debug_struct("Pool").field("idle", &idle).finish_non_exhaustive()
     }
 }
 
@@ -141,7 +157,8 @@ pub(crate) struct Body {
     framing: Framing,
     stays: bool,
     line: Option<Held>,
-    home: Home,
+    runtime: Id,
+    homes: Homes,
 }
 
 impl Body {
@@ -179,10 +196,15 @@ impl Body {
         if matches!(left, Framing::Length(0)) {
             line.rest_if_empty();
         }
-        let mut home = self.home.lock();
-        home.push_back(Idle { line, left, since: Instant::now() });
-        if MAX_IDLE < home.len() {
-            home.pop_front();
+        let idle = Idle { line, left, since: Instant::now() };
+        let mut homes = self.homes.lock();
+        let Some(home) = homes.iter_mut().find(|it| it.runtime == self.runtime) else {
+            homes.push(Home { runtime: self.runtime, idle: VecDeque::from([idle]) });
+            return;
+        };
+        home.idle.push_back(idle);
+        if MAX_IDLE < home.idle.len() {
+            home.idle.pop_front();
         }
     }
 }
@@ -217,6 +239,11 @@ mod tests {
         Pool::new(connector.enable_http1().build())
     }
 
+    #[expect(clippy::disallowed_methods, reason = "it ends with the test")]
+    fn spawn(work: impl Future<Output = ()> + Send + 'static) {
+        tokio::spawn(work);
+    }
+
     /// A server that gives each request of a connection one of these answers, and then closes it. Returns its address,
     /// and how many connections it has had.
     async fn server(answers: &'static [&'static str]) -> (Uri, Arc<AtomicUsize>) {
@@ -228,19 +255,25 @@ mod tests {
             loop {
                 let (mut socket, _) = listener.accept().await.unwrap();
                 counted.fetch_add(1, Ordering::Relaxed);
-                for answer in answers {
-                    socket.read_exact(&mut [0; 3]).await.ok();
-                    socket.write_all(answer.as_bytes()).await.ok();
-                }
+                spawn(async move {
+                    for answer in answers {
+                        socket.read_exact(&mut [0; 3]).await.ok();
+                        socket.write_all(answer.as_bytes()).await.ok();
+                    }
+                });
             }
         };
-        #[expect(clippy::disallowed_methods, reason = "it ends with the test")]
-        tokio::spawn(serving);
+        spawn(serving);
         (uri, count)
     }
 
     async fn ask(pool: &Pool, uri: &Uri) -> Response {
         pool.request(uri, b"ask".to_vec(), b"").await.unwrap()
+    }
+
+    /// Looks at the connection that would be taken first.
+    fn last<T>(pool: &Pool, look: impl FnOnce(&mut Idle) -> T) -> Option<T> {
+        pool.homes.lock().first_mut()?.idle.back_mut().map(look)
     }
 
     const WHOLE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -268,7 +301,7 @@ mod tests {
         }
         assert_eq!(count.load(Ordering::Relaxed), 1);
         drop(ask(&pool, &uri).await);
-        assert_eq!(pool.idle.lock().len(), 0, "whoever did not wait is heard to be gone");
+        assert!(last(&pool, |_| ()).is_none(), "whoever did not wait is heard to be gone");
     }
 
     /// The server closes after each answer: the next request needs a connection of its own, and gets one.
@@ -279,10 +312,29 @@ mod tests {
         for at in 1..=5 {
             assert_eq!(ask(&pool, &uri).await.body.exactly(2).await.unwrap(), "ok");
             // Until the end has come.
-            while pool.idle.lock().back_mut().is_some_and(|it| it.line.is_quiet()) {
+            while last(&pool, |it| it.line.is_quiet()) == Some(true) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             assert_eq!(count.load(Ordering::Relaxed), at);
         }
+    }
+
+    #[tokio::test]
+    async fn a_connection_stays_with_the_runtime_that_opened_it() {
+        let (uri, count) = server(&[WHOLE; 4]).await;
+        let pool = pool();
+        let mut hand = tokio::runtime::Builder::new_multi_thread();
+        let hand = hand.worker_threads(1).enable_all().build().unwrap();
+        let mut counts = Vec::new();
+        for _ in 0..2 {
+            assert_eq!(ask(&pool, &uri).await.body.exactly(2).await.unwrap(), "ok");
+            counts.push(count.load(Ordering::Relaxed));
+            let (pool, uri) = (pool.clone(), uri.clone());
+            let there = async move { ask(&pool, &uri).await.body.exactly(2).await.unwrap() };
+            assert_eq!(hand.spawn(there).await.unwrap(), "ok");
+            counts.push(count.load(Ordering::Relaxed));
+        }
+        hand.shutdown_background();
+        assert_eq!(counts, [1, 2, 2, 2], "one for each, used twice");
     }
 }

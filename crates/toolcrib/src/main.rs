@@ -21,8 +21,8 @@ fn main() -> ExitCode {
     // In the log secrets are masked.
     toolcrib::tell_panics(|what| tracing::error!("{what}"));
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    // A call is one task from socket to socket. With a thread for every core it wanders, and whoever calls and answers
-    // on this machine waits for the same cores: on two, one thread took a quarter less CPU time a call than two.
+    // A call is one task from socket to socket. With a thread for every core it wanders from one to the other: on two
+    // cores, one thread took a quarter less CPU time a call than two. The other cores are for `serve::hands`.
     let threads = std::thread::available_parallelism().map_or(1, |it| it.get().div_ceil(2));
     let runtime = match runtime.worker_threads(threads).enable_all().build() {
         Ok(runtime) => runtime,

@@ -114,7 +114,9 @@ impl Rare {
     /// Whether the key, or one that has it in it, stands nowhere. It can be written otherwise, but only with escapes
     /// that few texts have; those for quotes and line ends are in nearly all.
     pub fn is_absent(&self, text: &[u8]) -> bool {
-        self.finder.find(text).is_none() && ESCAPES.iter().all(|it| it.find(text).is_none())
+        let is_plain = || memchr::memchr(b'\\', text).is_none();
+        self.finder.find(text).is_none()
+            && (is_plain() || ESCAPES.iter().all(|it| it.find(text).is_none()))
     }
 }
 

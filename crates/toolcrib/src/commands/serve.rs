@@ -1,6 +1,7 @@
 //! `toolcrib serve`: the gateway.
 
 mod calls;
+mod hands;
 mod reload;
 
 use std::{
@@ -12,6 +13,7 @@ use std::{
 
 use tokio::{
     net::TcpListener,
+    runtime::Handle,
     signal::unix::{Signal, SignalKind, signal},
 };
 use toolcrib::{Claim, Data, Network, NetworkError, OpenError, Own, Owner, Workspace, environment};
@@ -25,8 +27,8 @@ use toolcrib_sources::{
     python::Python,
 };
 
-use self::reload::Reloading;
 pub(crate) use self::reload::{Current, Edits};
+use self::{hands::Hands, reload::Reloading};
 use super::{
     Failure, init,
     keeping::{open_audit, open_bus, open_recorder, open_store},
@@ -71,6 +73,8 @@ pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
         }
     };
     let running = Running::start(&asked, data).await?;
+    // Until everything is closed: what calls began there has to be ended.
+    let hands;
     let ended = match running.way.clone() {
         Way::Stdio(caller) => {
             let mut signals = Signals::new()?;
@@ -86,7 +90,10 @@ pub(crate) async fn run(asked: Asked<'_>) -> Result<ExitCode, Failure> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        Way::Http(address) => serve_http(asked.folder, &running, address).await,
+        Way::Http(address) => {
+            hands = Hands::start();
+            serve_http(asked.folder, &running, address, hands.handles()).await
+        }
     };
     running.close().await;
     ended
@@ -288,6 +295,7 @@ async fn serve_http(
     folder: &Path,
     running: &Running,
     address: SocketAddr,
+    hands: Vec<Handle>,
 ) -> Result<ExitCode, Failure> {
     let Running { gateway, current, reloading, network, servers, .. } = running;
     let listener = TcpListener::bind(address).await.map_err(|error| {
@@ -301,7 +309,8 @@ async fn serve_http(
     if let Some(tls) = &tls {
         reloading.keep_current(tls);
     }
-    let http = HttpSettings { hosts: network.hosts.clone(), tls, ..HttpSettings::default() };
+    let hosts = network.hosts.clone();
+    let http = HttpSettings { hosts, tls, hands, ..HttpSettings::default() };
     let door = Door::new(Arc::clone(gateway), http, address);
     terminal::print(&banner(folder, gateway, address, encrypted))?;
     let mut signals = Signals::new()?;

@@ -26,6 +26,7 @@ mod serving;
 mod gateway;
 mod guarded;
 mod guide;
+mod hands;
 mod audit;
 mod door;
 mod siege;
